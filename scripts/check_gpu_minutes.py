@@ -4,7 +4,7 @@ crash and lack tools as planned.
 
     scripts/check_gpu_minutes.py [TESTS]
 
-TESTS is the test program: then each of its cases [gpu] must be in a part, and each part must have cases.
+TESTS is the test program: then each of its cases [device] must be in a part, and each part must have cases.
 """
 
 import importlib.machinery
@@ -169,7 +169,7 @@ def check_rest(called):
 def check_failures(folder):
     """Hangs, crashes and a missing tool cost their own parts alone, and the next call begins with them."""
     (folder.root / "path/ncu").rename(folder.root / "ncu")
-    plan = {"[gpu][libraries]": "hangs", "[gpu][kernels]": "fails", "[gpu][one]*JAX*": "crashes",
+    plan = {"[device][libraries]": "hangs", "[device][kernels]": "fails", "[device][one]*JAX*": "crashes",
             "bench configs/cnn.yaml": "hangs"}  # fmt: skip
     begin = time.monotonic()
     limit = 3  # a program that does not hang may take a second to begin on a busy machine
@@ -235,7 +235,7 @@ def check_killed(folder):
 def check_full(folder):
     """Where the output has no room, the call goes on, and an archive is whole."""
     folder.archive("1").unlink()
-    status, said = folder.run("1", plan={"nvidia-smi": "tells much", "[gpu][libraries]": "tells much"},
+    status, said = folder.run("1", plan={"nvidia-smi": "tells much", "[device][libraries]": "tells much"},
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000)))  # fmt: skip
     found = folder.status("1")
     check(list(found)[-1] == "memcheck_of_failures" and found["parity"] == "passed", f"on a full disk: {found}, {said}")
@@ -268,9 +268,9 @@ def check_cases(tests, module):
         (call, part.name): names(part.cases) for call, parts in module.PARTS.items() for part in parts if part.cases
     }
     check(all(cases.values()), f"parts have no cases: {[name for name, found in cases.items() if not found]}")
-    missing = names("[gpu]") - set.union(*cases.values())
+    missing = names("[device]") - set.union(*cases.values())
     check(not missing, f"no part runs {sorted(missing)}")
-    check(not names("[gpu][libraries]") & cases["rest", "memcheck"], "compute-sanitizer runs libraries")
+    check(not names("[device][libraries]") & cases["rest", "memcheck"], "compute-sanitizer runs libraries")
 
 
 def load_module():

@@ -6,8 +6,8 @@
 #include "app/commands/commands.h"
 #include "tests/app/call.h"
 #include "tests/catch.h"
-#include "tests/cuda/emulated.h"
-#include "tests/cuda/gpus.h"
+#include "tests/emulated_gpu/platform.h"
+#include "tests/gpu/gpus.h"
 #include "tests/runtime/placements.h"
 
 using namespace pmaptrain;

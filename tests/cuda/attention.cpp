@@ -2,8 +2,8 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -23,7 +23,7 @@ constexpr DType of_attention[] = {DType::bf16, DType::f32, DType::f64};
 
 }  // namespace
 
-TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const HeadSizes& s : head_sizes) {
     for (const DType dtype : of_attention) {
@@ -40,7 +40,7 @@ TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][gpu][kern
   check_launches(ops::Attention{true}, {q, k, k, draws_key, {DType::i64, {2}, {}}, real, real});
 }
 
-TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const HeadSizes& s : head_sizes) {
     for (const DType dtype : of_attention) {

@@ -2,8 +2,8 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -15,7 +15,7 @@ constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
 
 }  // namespace
 
-TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : all_dtypes) check_launches(ops::Transpose{{2, 0, 1}}, {{dtype, {3, 5, 7}, {}}});
   check_launches(ops::Transpose{{1, 0}}, {{DType::f32, {1, 9}, {}}});
@@ -25,7 +25,7 @@ TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][gpu][kerne
   check_launches(ops::Transpose{{7, 5, 3, 1, 6, 4, 2, 0}}, {{DType::u8, {2, 3, 2, 3, 2, 3, 2, 3}, {}}});
 }
 
-TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : all_dtypes) check_launches(ops::Broadcast{{4, 3, 5}, {1}}, {{dtype, {3}, {}}});
   check_launches(ops::Broadcast{{6, 7}, {}}, {{DType::f32, {}, {}}});
@@ -34,7 +34,7 @@ TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][gpu][kern
   check_launches(ops::Broadcast{{0, 3}, {1}}, {{DType::f32, {3}, {}}});
 }
 
-TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : all_dtypes) {
     check_launches(ops::Slice{{1, 0, 2}, {3, 4, 5}}, {{dtype, {3, 4, 6}, {}}});
@@ -48,7 +48,7 @@ TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][gpu][k
   check_launches(ops::Reverse{{1}}, {{DType::f32, {3, 0}, {}}});
 }
 
-TEST_CASE("the GPU's concatenate puts operands of any size one after another", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's concatenate puts operands of any size one after another", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : all_dtypes) {
     check_launches(ops::Concatenate{1}, {{dtype, {3, 2, 4}, {}}, {dtype, {3, 0, 4}, {}}, {dtype, {3, 5, 4}, {}}});
@@ -58,7 +58,7 @@ TEST_CASE("the GPU's concatenate puts operands of any size one after another", "
   check_launches(ops::Concatenate{0}, {{DType::i32, {3}, {}}});
 }
 
-TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   check_launches(ops::Reshape{{6, 2}}, {{DType::f32, {3, 4}, {}}});
   check_launches(ops::Reshape{{0}}, {{DType::f32, {3, 0}, {}}});
@@ -72,7 +72,7 @@ TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][gpu
   check_launches(ops::Constant{DType::f32, {300, 300}, std::numeric_limits<double>::infinity()}, {});
 }
 
-TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   const auto transposed = [](Shape shape, bool swap) {
     if (swap) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);

@@ -14,10 +14,10 @@
 #include "core/ops/fused/gpu_source.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
 #include "tests/cuda/on_gpu.h"
 #include "tests/files.h"
+#include "tests/gpu/gpus.h"
 #include "tests/running.h"
 
 using namespace pmaptrain;
@@ -349,7 +349,8 @@ void add_special_rows(Generated& kernels) {
 }  // namespace
 
 // All that has neither barriers nor shared memory in one case, whose text is compiled once.
-TEST_CASE("generated code of ops and chains has the reference's bits", "[cuda][gpu][kernels][elementwise][process]") {
+TEST_CASE("generated code of ops and chains has the reference's bits",
+          "[cuda][device][kernels][elementwise][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   add_elementwise_ops(kernels);
@@ -358,7 +359,7 @@ TEST_CASE("generated code of ops and chains has the reference's bits", "[cuda][g
   kernels.check();
 }
 
-TEST_CASE("generated code of rows has the reference's bits", "[cuda][gpu][kernels][process]") {
+TEST_CASE("generated code of rows has the reference's bits", "[cuda][device][kernels][process]") {
   if (!has_gpus()) return;
   Generated kernels;
   add_rows(kernels);

@@ -2,8 +2,8 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -22,7 +22,7 @@ Bytes indices_for(DType dtype, std::int64_t count, std::int64_t rows) {
 
 }  // namespace
 
-TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
@@ -36,7 +36,7 @@ TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][
   }
 }
 
-TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
@@ -53,7 +53,7 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
                  {indices_for(DType::i32, 2, 2)});
 }
 
-TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the table", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the table", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
@@ -70,7 +70,7 @@ TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the t
   }
 }
 
-TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {
     check_launches(ops::FirstOccurrence{50}, {{index, {600}, {}}}, {indices_for(index, 600, 50)});
@@ -79,7 +79,7 @@ TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda]
   }
 }
 
-TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
@@ -89,7 +89,7 @@ TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][gpu][
   }
 }
 
-TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : number_types) {
     check_launches(ops::TopK{3}, {{dtype, {2, 70}, {}}});
@@ -101,7 +101,7 @@ TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda]
 
 // On CUDA normal values are the reference's up to rounding, since its logarithm and its cosine are not the C library's;
 // on the host they are the same functions.
-TEST_CASE("the GPU's random values are those of the reference", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's random values are those of the reference", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   const std::vector<Type> operands{{DType::u32, {2}, {}}, {DType::i64, {5}, {}}};
   const std::vector<Bytes> values{bytes_of<std::uint32_t>({0x9E3779B9, 0xFFFFFFFF}),

@@ -9,9 +9,9 @@
 
 #include "core/ops/all.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
-#include "tests/cuda/host_kernels.h"
 #include "tests/cuda/on_gpu.h"
+#include "tests/emulated_gpu/host_kernels.h"
+#include "tests/gpu/gpus.h"
 
 namespace pmaptrain::test {
 namespace {

@@ -60,7 +60,7 @@ std::string to_string(const KernelCase& c);
 // A failure that says which case it is, and does not end the test; none where `differs` is empty.
 void expect_none(const std::string& differs, const KernelCase& c, const std::string& where);
 
-// CHECKs that the launches of the op's kernel give the bits of the reference on a GPU (tests/cuda/gpus.h), and on the
+// CHECKs that the launches of the op's kernel give the bits of the reference on a GPU (tests/gpu/gpus.h), and on the
 // host in every order of threads: on one logical device and on three, with every choice of stacked operands.
 void check_launches(const Op& op, const std::vector<Type>& operands, const std::vector<Bytes>& values = {},
                     double tolerance = 0);

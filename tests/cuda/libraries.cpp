@@ -9,8 +9,8 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/on_gpu.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -129,7 +129,7 @@ void plant(Bytes& values, DType dtype, float special) {
 }  // namespace
 
 TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
-          "[cuda][gpu][kernels][libraries]") {
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     for (const bool a : {false, true}) {
@@ -148,7 +148,8 @@ TEST_CASE("a GPU's matrix products are the reference's, however they are transpo
   }
 }
 
-TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][gpu][kernels][libraries]") {
+TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu",
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32}) {
     const ops::Matmul op{.relu = true};
@@ -159,7 +160,7 @@ TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu"
 }
 
 TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
-          "[cuda][gpu][kernels][libraries]") {
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   const Type x = array(DType::bf16, {16, 256}), y = array(DType::bf16, {256, 8}), bias = array(DType::f32, {8});
   check_on_gpu({ops::Matmul{}, {x, y, bias}});
@@ -168,7 +169,7 @@ TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 i
 }
 
 TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
-          "[cuda][gpu][kernels][libraries]") {
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   for (const Convolution& c : convolutions) {
     for (const DType dtype : {DType::bf16, DType::f32}) {
@@ -188,14 +189,15 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
   }
 }
 
-TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts", "[cuda][gpu][kernels][libraries]") {
+TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts",
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   const Type x = array(DType::f32, {8, 130, 128, 1}), y = array(DType::f32, {8, 130, 128, 3});
   check_on_gpu({ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}});
 }
 
 TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
-          "[cuda][gpu][kernels][libraries]") {
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   const auto check = [](const Op& op, const std::vector<Type>& operands) {
     KernelCase c{op, operands};
@@ -231,7 +233,7 @@ TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for
 // Without padding and groups, so that a library multiplies what the references multiply. Zero times NaN or infinity is
 // NaN in both.
 TEST_CASE("a NaN or an infinity in a GPU's product or convolution reaches what it is multiplied into, through relu too",
-          "[cuda][gpu][kernels][libraries]") {
+          "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const Convolution convolution{{3, 10, 9, 8}, {3, 2, 8, 16}, {1, 1}, {{0, 0}, {0, 0}}};

@@ -12,7 +12,7 @@
 #include "core/ops/attention/attention.h"
 #include "core/ops/random/random.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
+#include "tests/gpu/gpus.h"
 
 namespace pmaptrain::test {
 namespace {

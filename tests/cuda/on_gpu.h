@@ -1,4 +1,4 @@
-// Runs an op's GPU kernel on a device (tests/cuda/gpus.h) and compares it with the op's reference.
+// Runs an op's GPU kernel on a device (tests/gpu/gpus.h) and compares it with the op's reference.
 #pragma once
 
 #include <string>

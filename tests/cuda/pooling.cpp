@@ -2,9 +2,9 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
-#include "tests/cuda/host_kernels.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/emulated_gpu/host_kernels.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -30,7 +30,7 @@ Shape pooled(const Pooling& p) {
 
 }  // namespace
 
-TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const Pooling& p : poolings) {
     for (const DType dtype : floating) {
@@ -45,7 +45,7 @@ TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", 
   check_launches(ops::MaxPoolGrad{}, {{DType::f32, {0, 4, 4, 3}, {}}, {DType::f32, {0, 2, 2, 3}, {}}});
 }
 
-TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const Pooling& p : poolings) {
     for (const DType dtype : floating) {

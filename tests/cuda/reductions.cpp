@@ -2,8 +2,8 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
@@ -15,7 +15,7 @@ std::vector<Bytes> plain(const Type& type) { return {random_values(type.dtype, n
 
 }  // namespace
 
-TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   struct Sum {
     Shape shape;
@@ -59,7 +59,7 @@ TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][gpu][kern
   }
 }
 
-TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : number_types) {
     for (const std::int64_t dim : {0, 1, 2}) check_launches(ops::Argmax{dim}, {{dtype, {5, 70, 3}, {}}});
@@ -67,7 +67,7 @@ TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][gpu
   }
 }
 
-TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     for (const Shape& shape : {Shape{7}, Shape{13, 700}, Shape{300, 64}, Shape{0, 3}, Shape{3, 0}, Shape{2, 3, 5}}) {
@@ -81,7 +81,7 @@ TEST_CASE("the GPU's norms are those of the reference up to the order of their s
   check_launches(ops::Norms{}, {{DType::f32, {2}, {}}}, {bytes_of<float>({-0.0F, -0.0F})});
 }
 
-TEST_CASE("the GPU's sums of segments are those of the reference up to the order", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's sums of segments are those of the reference up to the order", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   using Table = std::vector<std::int64_t>;
   // Segments of many elements, of one and of none, some of them in others; what lies outside is left out.
@@ -95,7 +95,7 @@ TEST_CASE("the GPU's sums of segments are those of the reference up to the order
   }
 }
 
-TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpacks it", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpacks it", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     const std::vector<Type> arrays{
@@ -105,7 +105,7 @@ TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpa
   }
 }
 
-TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][gpu][kernels]") {
+TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][device][kernels]") {
   if (!has_gpus()) return;
   for (const DType dtype : number_types) {
     for (const bool reverse : {false, true}) {

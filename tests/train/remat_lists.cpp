@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/catch.h"
-#include "tests/cuda/gpus.h"
+#include "tests/gpu/gpus.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
 
@@ -129,7 +129,7 @@ TEST_CASE("lists of layers that are computed again train to the same bits as tho
   for (const std::uint32_t seed : test::some_seeds(6, 480, 120)) lists.check_same_bits(seed, {});
 }
 
-TEST_CASE("lists of layers that are computed again train to the same bits on GPUs", "[train][cuda][gpu][one]") {
+TEST_CASE("lists of layers that are computed again train to the same bits on GPUs", "[train][device][one]") {
   if (!test::has_gpus()) return;
   const Lists lists;
   const test::WithGpus gpus(1);

@@ -1,0 +1,50 @@
+// A kernel that an emulated device has made ready. A run sees copies of its arguments, each in memory of its own and of
+// its exact size, so an access beyond them is one that the address sanitizer finds.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/runtime/gpu/device.h"
+#include "tests/emulated_gpu/host_kernels.h"
+#include "tests/emulated_gpu/platform.h"
+
+namespace pmaptrain::emulation {
+
+class EmulatedKernel {
+ public:
+  // Launches are run by their kernels' source, the threads in an order by the seed; calls of libraries as they are
+  // described; in place of generated code, the reference of the op.
+  EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, const test::Emulation& options);
+  EmulatedKernel(const EmulatedKernel&) = delete;
+  EmulatedKernel& operator=(const EmulatedKernel&) = delete;
+
+  const std::string& name() const { return name_; }  // of the op
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+  // Throws Error (failed) unless the arguments are what the kernel needs, and what was declared holds them.
+  void check(const std::string& what, const gpu::LaunchArguments& arguments, const gpu::Accesses& declared) const;
+  void run(const gpu::LaunchArguments& arguments) const;
+
+ private:
+  using Run = std::function<void(const test::HostMemory& memory)>;
+  Run run_of(const GpuLaunch& launch, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuMatmul& product, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuConv& conv, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  Run run_of(const GpuGenerated&, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+
+  std::string name_;
+  std::size_t scratch_bytes_, workspace_bytes_;
+  // What the request's spans refer to, which the kernel outlives.
+  std::optional<Region> region_;
+  std::vector<Type> types_;
+  std::vector<std::size_t> operand_bytes_, result_bytes_;
+  std::vector<Run> commands_;
+};
+
+}  // namespace pmaptrain::emulation

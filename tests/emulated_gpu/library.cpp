@@ -1,0 +1,84 @@
+#include "tests/emulated_gpu/library.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/ops/all.h"
+#include "core/ops/conv/conv.h"
+#include "core/ops/matmul/matmul.h"
+
+namespace pmaptrain::emulation {
+namespace {
+
+// What one call of a library computes: an op, `batch` times. An operand that is not stacked is the same each time.
+struct Call {
+  Op op;
+  std::vector<Type> operands, results;
+  std::int64_t batch = 1;
+  std::vector<bool> stacked = {};
+};
+
+RunCommand run_calls(const Call& call, std::int64_t calls, const GpuRequest& request) {
+  const std::shared_ptr<CpuKernel> kernel = make_reference_kernel(
+      call.op.shared(), kernels_of(call.op).reference,
+      {.operands = call.operands, .results = call.results, .devices = call.batch, .stacked = call.stacked});
+  std::vector<std::size_t> operand_strides, result_strides;  // from one logical device to the next
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    operand_strides.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
+  }
+  for (const Type& type : request.results) result_strides.push_back(bytes(type));
+  return [=](std::span<const std::byte* const> operands, std::span<std::byte* const> results) {
+    std::vector<const std::byte*> from(operands.begin(), operands.end());
+    std::vector<std::byte*> to(results.begin(), results.end());
+    for (std::int64_t i = 0; i < calls; ++i) {
+      kernel->run({from.data(), to.data(), nullptr});
+      for (std::size_t k = 0; k < from.size(); ++k) from[k] += operand_strides[k];
+      for (std::size_t k = 0; k < to.size(); ++k) to[k] += result_strides[k];
+    }
+  };
+}
+
+}  // namespace
+
+RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
+  const auto& [m, n, k, transpose_a, transpose_b, relu, operands, result, bias, batch, calls, a_stride, b_stride,
+               bias_stride] = product;
+  Call call{ops::Matmul{transpose_a, transpose_b, relu, {}}, {}, {Type{result, {m, n}, {}}}, batch, {}};
+  const auto add = [&call](DType dtype, Shape shape, std::int64_t stride) {
+    call.operands.push_back({dtype, std::move(shape), {}});
+    call.stacked.push_back(stride == numel(call.operands.back()));
+  };
+  add(operands, transpose_a ? Shape{k, m} : Shape{m, k}, a_stride);
+  add(operands, transpose_b ? Shape{n, k} : Shape{k, n}, b_stride);
+  if (bias) add(*bias, {n}, bias_stride);
+  return run_calls(call, calls, request);
+}
+
+RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
+  const auto& [kind, x_shape, kernel_shape, y_shape, strides, dilation, padding, relu, operands, result, bias, calls] =
+      conv;
+  const std::int64_t groups = kernel_shape[2] == 0 ? 1 : x_shape[3] / kernel_shape[2];
+  const bool is_forward = kind == GpuConv::Kind::forward, is_input_grad = kind == GpuConv::Kind::input_grad;
+  const Type x{is_input_grad ? result : operands, x_shape, {}}, y{is_forward ? result : operands, y_shape, {}};
+  const Type kernel{kind == GpuConv::Kind::kernel_grad ? result : operands, kernel_shape, {}};
+  std::vector<Type> biases;
+  if (bias) biases.push_back({*bias, {y_shape[3]}, {}});
+  Call call{ops::Conv{strides, padding, relu, dilation, groups, {}}, {x, kernel}, {y}};
+  switch (kind) {
+    case GpuConv::Kind::forward: call.operands.insert(call.operands.end(), biases.begin(), biases.end()); break;
+    case GpuConv::Kind::input_grad:
+      call = {ops::ConvInputGrad{strides, padding, x_shape, dilation, groups, {}}, {kernel, y}, {x}};
+      break;
+    case GpuConv::Kind::kernel_grad:
+      call = {ops::ConvKernelGrad{strides, padding, kernel_shape, bias.has_value(), dilation, groups, {}},
+              {x, y},
+              {kernel}};
+      call.results.insert(call.results.end(), biases.begin(), biases.end());
+      break;
+  }
+  call.stacked.assign(call.operands.size(), true);
+  return run_calls(call, calls, request);
+}
+
+}  // namespace pmaptrain::emulation

@@ -1,0 +1,95 @@
+#include "tests/emulated_gpu/platform.h"
+
+#include <string>
+#include <utility>
+
+#include "core/base/error.h"
+#include "tests/emulated_gpu/device.h"
+
+namespace pmaptrain::test {
+namespace {
+
+class EmulatedPlatform final : public gpu::Platform {
+ public:
+  EmulatedPlatform(const Emulation& options, std::shared_ptr<emulation::Links> links)
+      : machine_(std::make_shared<emulation::Machine>(options, std::move(links))) {}
+
+  int devices() const override { return machine_->options.devices; }
+
+  gpu::Properties properties(int device) const override {
+    check(device);
+    return {"emulated GPU", 90, machine_->options.memory, 0, {}};
+  }
+
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
+    check(device);
+    return std::make_unique<emulation::EmulatedDevice>(machine_, machine_->open(module, device, ranks.first));
+  }
+
+  gpu::CommunicatorId new_communicator_id() override { return machine_->links->new_id(); }
+
+  void check_host(bool writes, gpu::Range range) const {
+    const std::lock_guard lock(machine_->mutex);
+    machine_->memory.check_host(writes, range, machine_->host);
+  }
+
+  std::string take_misuse() const {
+    const std::lock_guard lock(machine_->mutex);
+    return std::exchange(machine_->misuse, {});
+  }
+
+  std::size_t bytes_between() const {
+    const std::lock_guard lock(machine_->mutex);
+    return machine_->bytes_between;
+  }
+
+  std::size_t bytes_from_host() const {
+    const std::lock_guard lock(machine_->mutex);
+    return machine_->memory.bytes_from_host();
+  }
+
+ private:
+  void check(int device) const {
+    if (device >= 0 && device < devices()) return;
+    fail_resource("there is no device " + std::to_string(device) + ": the emulation has " + std::to_string(devices()));
+  }
+
+  const std::shared_ptr<emulation::Machine> machine_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options) {
+  return std::make_unique<EmulatedPlatform>(options, std::make_shared<emulation::Links>());
+}
+
+std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const Emulation& options) {
+  const auto links = std::make_shared<emulation::Links>();
+  std::vector<std::unique_ptr<gpu::Platform>> platforms;
+  for (int process = 0; process < processes; ++process) {
+    platforms.push_back(std::make_unique<EmulatedPlatform>(options, links));
+  }
+  return platforms;
+}
+
+void host_reads(const gpu::Platform& emulated, gpu::Range range) {
+  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(false, range);
+}
+
+void host_writes(const gpu::Platform& emulated, gpu::Range range) {
+  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(true, range);
+}
+
+std::string take_misuse(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).take_misuse();
+}
+
+std::size_t bytes_between(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).bytes_between();
+}
+
+std::size_t bytes_from_host(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).bytes_from_host();
+}
+
+}  // namespace pmaptrain::test

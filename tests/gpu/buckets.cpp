@@ -1,0 +1,328 @@
+// Buckets on emulated GPUs: arrays that are ranges of a bucket, sums over devices of what pack joins, and the zeros
+// between the arrays.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/runtime/gpu/plan.h"
+#include "tests/catch.h"
+#include "tests/gpu/programs.h"
+#include "tests/slice.h"
+
+namespace pmaptrain {
+namespace {
+
+using test::check_program_on_all;
+using test::program_of;
+
+// A step of `parameters` biases in one bucket, whose gradients are sums over rows.
+std::string biases(int parameters) {
+  const std::string elements = std::to_string(64 * parameters);
+  std::string shapes, names, steps, gradients, table;
+  for (int i = 0; i < parameters; ++i) {
+    const std::string k = std::to_string(i), comma = i == 0 ? "" : ",";
+    shapes += comma + "[3]";
+    names += comma + "%b" + k;
+    gradients += comma + "%g" + k;
+    table += comma + k + "," + std::to_string(i + 1);
+    steps += "%v" + k + " = pvary[axes={a}] %b" + k + "\n%r" + k + " = broadcast[shape=[4,3], dims=[1]] %v" + k +
+             "\n%y" + k + " = sub %r" + k + ", %x\n%g" + k + " = reduce_sum[dims=[0]] %y" + k + "\n";
+  }
+  return "mesh a=8\nparams %bucket:f32[" + elements + "]{}\nbatch %x:f32[4,3]{a}\n" + names + " = unpack[shapes=[" +
+         shapes + "]] %bucket\n" + steps + "%g = pack " + gradients +
+         "\n%s = psum[axes={a}] %g\n%rows = reshape[shape=[" + std::to_string(parameters) +
+         ",64]] %s\n%sq, %most = norms %rows\n%table = constant[dtype=i64, shape=[" + std::to_string(parameters) +
+         ",2], values=[" + table +
+         "]]\n%norms = segment_sum %sq, %table\n%largest = reduce_max[dims=[0]] %most\n%sign = sign %s\n"
+         "%new = sub %bucket, %sign\nupdate %bucket = %new\nreturn norms = %norms\nreturn largest = %largest\n";
+}
+
+// One or two buckets of gradients of every kind: sums over rows, values that are there, constants; with a number beside
+// them. Each bucket is summed over all axes or over one of them.
+std::string random_sums(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % (most + 1)); };
+  const std::vector<std::string> meshes{"a=8", "a=2 b=4", "a=4 b=2", "a=3 b=4", "a=16"};
+  const std::string mesh = meshes[up_to(4)];
+  const std::string all = mesh.find('b') == std::string::npos ? "a" : "a, b";
+  const std::string over = up_to(2) == 0 ? "a" : all;
+  const std::string dtype = up_to(3) == 0 ? "f64" : "f32";
+  std::string text = "mesh " + mesh + "\nbatch %x:" + dtype + "[4,6]{" + all + "}\n", equations, buckets, sums, returns;
+  int number = 0;
+  for (std::uint32_t bucket = 0; bucket <= up_to(1); ++bucket) {
+    std::string packed;
+    for (std::uint32_t i = 0; i <= up_to(4); ++i) {
+      const std::string k = std::to_string(number++),
+                        size = std::to_string(std::vector{0, 1, 3, 64, 70, 128}[up_to(5)]);
+      text += "batch %v" + k + ":" + dtype + "[4," + size + "]{" + all + "}\n";
+      const std::vector<std::string> kinds{"%g" + k + " = reduce_sum[dims=[0]] %v" + k + "\n",
+                                           "%g" + k + " = matmul[transpose_a=true] %x, %v" + k + "\n",
+                                           "%g" + k + " = add %v" + k + ", %v" + k + "\n",
+                                           "%g" + k + " = pvary[axes={" + all + "}] %c" + k + "\n",
+                                           "%g" + k + " = reshape[shape=[2,2," + size + "]] %v" + k + "\n"};
+      const std::uint32_t kind = up_to(4);
+      if (kind == 3) equations += "%c" + k + " = constant[dtype=" + dtype + ", shape=[" + size + "], value=3]\n";
+      equations += kinds[kind];
+      packed += (packed.empty() ? "%g" : ", %g") + k;
+      if (up_to(4) == 0) packed += ", %g" + k;
+      if (up_to(9) == 0) returns += "return g" + k + " = %g" + k + "\n";
+    }
+    const std::string b = std::to_string(bucket);
+    buckets += "%p" + b + " = pack " + packed + "\n";
+    sums += (bucket == 0 ? "%p" : ", %p") + b;
+    returns += "return s" + b + " = %s" + b + "\n";
+  }
+  const bool two = returns.find("return s1") != std::string::npos;
+  return text + equations + "%n = reduce_sum[dims=[0,1]] %x\n" + buckets + "%s0, " + (two ? "%s1, " : "") +
+         "%m = psum[axes={" + over + "}] " + sums + ", %n\n" + returns + "return m = %m\n";
+}
+
+gpu::Plan plan_of(const std::string& text, int gpus, const gpu::PlanOptions& options) {
+  const auto program = program_of(text);
+  gpu::SharedPools shared;
+  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
+  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
+}
+
+template <class T>
+std::ptrdiff_t count(const gpu::Plan& plan) {
+  return std::count_if(plan.commands.begin(), plan.commands.end(),
+                       [](const gpu::Command& command) { return std::holds_alternative<T>(command); });
+}
+
+std::string line_of(const std::string& text, const std::string& part) {
+  const std::size_t at = text.find(part);
+  if (at == std::string::npos) return "none";
+  const std::size_t begin = text.rfind('\n', at) + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
+}
+
+}  // namespace
+
+TEST_CASE("a step on buckets gives the interpreter's values on every number of GPUs", "[gpu]") {
+  check_program_on_all(program_of(biases(3)));
+  // With products over rows, a sum over rows and a loss in one message, over two axes.
+  check_program_on_all(program_of(R"(mesh a=2 b=4
+params %bucket:f32[128]{}
+params %other:f32[64]{}
+state %mu:f32[128]{}
+batch %x:f32[6,5]{a, b}
+batch %y:f32[6,3]{a, b}
+%w, %c, %b = unpack[shapes=[[5,3],[0],[3,1,3]]] %bucket
+%scale = unpack[shapes=[[3]]] %other
+%vw = pvary[axes={a, b}] %w
+%vb = pvary[axes={a, b}] %b
+%vs = pvary[axes={a, b}] %scale
+%first = slice[starts=[1,0,0], limits=[2,1,3]] %vb
+%bias = reshape[shape=[3]] %first
+%rows = broadcast[shape=[6,3], dims=[1]] %bias
+%factors = broadcast[shape=[6,3], dims=[1]] %vs
+%p = matmul %x, %vw
+%q = add %p, %rows
+%r = add %q, %factors
+%d = sub %r, %y
+%gw = matmul[transpose_a=true] %x, %d
+%gb = reduce_sum[dims=[0]] %d
+%gv = broadcast[shape=[3,1,3], dims=[2]] %gb
+%none = pvary[axes={a, b}] %c
+%g = pack %gw, %none, %gv
+%h = pack %gb
+%loss = reduce_sum[dims=[0,1]] %d
+%s, %t, %total = psum[axes={a, b}] %g, %h, %loss
+%sign = sign %s
+%m2 = add %mu, %s
+%b2 = sub %bucket, %sign
+%sign_t = sign %t
+%o2 = add %other, %sign_t
+update %bucket = %b2
+update %other = %o2
+update %mu = %m2
+return total = %total
+return s = %s
+return w = %w
+)"));
+}
+
+TEST_CASE("random sums of buckets are the interpreter's on every number of GPUs", "[gpu]") {
+  for (const std::uint32_t seed :
+       test::some_seeds(4 / test::slices_with_sanitizer(2), 24, 4 * test::slices_with_sanitizer(5))) {
+    INFO("seed " << seed);
+    check_program_on_all(program_of(random_sums(seed)));
+  }
+}
+
+TEST_CASE("buckets of every element type give the interpreter's values on every number of GPUs", "[gpu]") {
+  // With elements of 1, 4 and 8 bytes in each slice.
+  test::Slice slice(test::slices_with_sanitizer(2));
+  for (const std::string dtype : {"f32", "u8", "f64", "i64", "i32", "u32"}) {
+    if (!slice.takes(dtype == "f32" || dtype == "u8")) continue;
+    INFO(dtype);
+    check_program_on_all(program_of("mesh a=8\nstate %bucket:" + dtype + "[192]{}\nbatch %x:" + dtype +
+                                    "[3]{a}\nbatch %y:" + dtype + "[70]{a}\n%g = pack %x, %y\n" +
+                                    "%s = psum[axes={a}] %g\n%new = max %bucket, %s\n" +
+                                    "%u, %v = unpack[shapes=[[3],[70]]] %new\nupdate %bucket = %new\n" +
+                                    "return s = %s\nreturn u = %u\nreturn v = %v\n"));
+  }
+}
+
+TEST_CASE("gradients of a loop over microbatches are packed after it on every number of GPUs", "[gpu]") {
+  check_program_on_all(program_of(R"(mesh a=8
+params %bucket:f32[128]{}
+batch %x:f32[6,5]{a}
+%w, %b = unpack[shapes=[[5,3],[3]]] %bucket
+%vw = pvary[axes={a}] %w
+%vb = pvary[axes={a}] %b
+%zw = constant[dtype=f32, shape=[5,3], value=0]
+%zb = constant[dtype=f32, shape=[3], value=0]
+%vzw = pvary[axes={a}] %zw
+%vzb = pvary[axes={a}] %zb
+%gw, %gb = loop[iterations=3, consts=2, carries=2] %vw, %vb, %vzw, %vzb, %x (%cw:f32[5,3]{a}, %cb:f32[3]{a}, %aw:f32[5,3]{a}, %ab:f32[3]{a}, %r:f32[2,5]{a}) {
+  %rows = broadcast[shape=[2,3], dims=[1]] %cb
+  %p = matmul %r, %cw
+  %q = add %p, %rows
+  %dw = matmul[transpose_a=true] %r, %q
+  %db = reduce_sum[dims=[0]] %q
+  %sw = add %aw, %dw
+  %sb = add %ab, %db
+  yield %sw, %sb
+}
+%g = pack %gw, %gb
+%s = psum[axes={a}] %g
+%sign = sign %s
+%b2 = sub %bucket, %sign
+update %bucket = %b2
+return s = %s
+)"));
+  // Buckets that a loop reads, packs, reduces and carries.
+  check_program_on_all(program_of(R"(mesh a=4
+state %bucket:f32[128]{}
+batch %x:f32[6,5]{a}
+%sum = loop[iterations=3, consts=0, carries=1] %bucket, %x (%acc:f32[128]{}, %r:f32[2,5]{a}) {
+  %w, %b = unpack[shapes=[[2,5],[5]]] %acc
+  %vw = pvary[axes={a}] %w
+  %vb = pvary[axes={a}] %b
+  %d = sub %r, %vw
+  %rows = reduce_sum[dims=[0]] %d
+  %e = max %rows, %vb
+  %g = pack %d, %e
+  %s = psum[axes={a}] %g
+  %sign = sign %s
+  %n = add %acc, %sign
+  yield %n
+}
+update %bucket = %sum
+return s = %sum
+)"));
+}
+
+TEST_CASE("pack joins values of any memory: inputs, constants, ranges of buckets, and one value twice", "[gpu]") {
+  check_program_on_all(program_of(R"(mesh a=4 b=2
+params %bucket:f32[192]{}
+state %own:f32[128]{b}
+batch %x:f32[3]{a, b}
+%w, %c = unpack[shapes=[[70],[]]] %bucket
+%o, %p = unpack[shapes=[[3],[2,2]]] %own
+%vw = pvary[axes={a, b}] %w
+%vc = pvary[axes={a, b}] %c
+%vo = pvary[axes={a}] %o
+%two = constant[dtype=f32, shape=[2], value=2]
+%vtwo = pvary[axes={a, b}] %two
+%g = pack %x, %vw, %vtwo, %vc, %vo, %x
+%s = psum[axes={a, b}] %g
+%inner = psum[axes={a}] %vo
+%h = pack %inner, %p
+%t = psum[axes={b}] %h
+%n = max %own, %h
+update %own = %n
+return s = %s
+return t = %t
+return inner = %inner
+)"));
+}
+
+TEST_CASE("a bucket that is summed and also read, or summed twice, is there as a whole", "[gpu]") {
+  for (const std::string use : {"%u = add %g, %g\n%t = psum[axes={a}] %u\nreturn t = %t\n", "return t = %g\n",
+                                "%t = psum[axes={a}] %g\nreturn t = %t\n", "%m = pmax[axes={a}] %g\nreturn t = %m\n"}) {
+    check_program_on_all(
+        program_of("mesh a=4\nbatch %x:f32[3]{a}\nbatch %y:f32[2,2]{a}\n%g = pack %x, %y\n"
+                   "%s = psum[axes={a}] %g\nreturn s = %s\n" +
+                   use));
+  }
+}
+
+TEST_CASE("an update does not overwrite its bucket while it reads a number from it", "[gpu]") {
+  const std::string text = R"(mesh a=2
+params %bucket:f32[128]{}
+batch %x:f32[5]{a}
+%w, %c = unpack[shapes=[[5],[]]] %bucket
+%g = pack %x, %x
+%s = psum[axes={a}] %g
+%new = add %bucket, SECOND
+update %bucket = %new
+)";
+  const auto with = [&](const std::string& second) {
+    std::string set = text;
+    return set.replace(set.find("SECOND"), 6, second);
+  };
+  check_program_on_all(program_of(with("%c")));
+  CHECK(count<gpu::Copy>(plan_of(with("%c"), 1, {})) == count<gpu::Copy>(plan_of(with("%s"), 1, {})) + 1);
+}
+
+TEST_CASE("the norms and the update of a bucket have as many commands for 2 parameters as for 13", "[gpu]") {
+  for (const int gpus : {1, 4, 8}) {
+    const auto behind = [&](int parameters, bool deterministic) {
+      const gpu::Plan plan = plan_of(biases(parameters), gpus, {.deterministic = deterministic});
+      const std::string text = to_string(plan);
+      // The last gradient is complete.
+      const std::size_t last = text.rfind("reduce_sum[dims=[0]]");
+      return std::count(text.begin() + static_cast<std::ptrdiff_t>(last), text.end(), '\n');
+    };
+    INFO("GPUs " << gpus);
+    CHECK(behind(2, false) == behind(13, false));
+    if (gpus == 8) CHECK(behind(2, true) == behind(13, true));
+  }
+}
+
+TEST_CASE("parameters and packed gradients are not copied", "[gpu]") {
+  for (const int gpus : {1, 2, 8}) {
+    for (const bool deterministic : {false, true}) {
+      INFO("GPUs " << gpus << ", deterministic " << deterministic);
+      const gpu::Plan plan = plan_of(biases(5), gpus, {.deterministic = deterministic});
+      INFO(to_string(plan));
+      CHECK(count<gpu::Copy>(plan) == 0);
+      CHECK(line_of(to_string(plan), "pack") == "none");
+      CHECK(count<gpu::Collect>(plan) == (gpus > 1 ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("what GPUs reduce gradients into is no memory before these are complete", "[gpu]") {
+  // The activations of 16 KiB are gone when the gradients are summed, which are as large.
+  const std::string text = R"(mesh a=8
+params %bucket:f32[4160]{}
+batch %x:f32[64,64]{a}
+%w, %b = unpack[shapes=[[64,64],[64]]] %bucket
+%vw = pvary[axes={a}] %w
+%y = tanh %x
+%z = matmul %y, %vw
+%gw = matmul[transpose_a=true] %y, %z
+%gb = reduce_sum[dims=[0]] %z
+%g = pack %gw, %gb
+%s = psum[axes={a}] %g
+%new = sub %bucket, %s
+update %bucket = %new
+)";
+  const std::size_t bucket = 4160 * sizeof(float), activations = 64 * 64 * sizeof(float);
+  const std::size_t gathered = 8 * bucket;
+  for (const bool deterministic : {false, true}) {
+    const gpu::Plan plan = plan_of(text, 8, {.deterministic = deterministic});
+    INFO(to_string(plan));
+    CHECK(plan.transient_bytes <= bucket + std::max(2 * activations, bucket) + (deterministic ? gathered : 0));
+  }
+}
+
+}  // namespace pmaptrain

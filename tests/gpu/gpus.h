@@ -1,0 +1,74 @@
+// The GPUs of the cases that are tagged [device]: emulated ones, or with PMAPTRAIN_TEST_GPUS=cuda those of this
+// machine. So each of them runs everywhere, but for those that are also tagged [cuda_only], which ask for CUDA itself.
+//
+// Cases that are also tagged [one] run on one GPU, and those tagged [several] on several; with both tags a case takes
+// its numbers of GPUs from gpu_counts(). `cuda:one` and `emulated:one` leave out all numbers above 1; `:virtual` and
+// `:several` leave out 1, and with `cuda:virtual` several GPUs share the first one, whatever the machine has.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/backends.h"
+#include "core/runtime/gpu/device.h"
+#include "tests/slice.h"
+
+namespace pmaptrain::test {
+
+enum class Counts : std::uint8_t { all, one, virtual_gpus, several };
+
+struct TestGpus {
+  bool cuda = false;
+  Counts counts = Counts::all;
+};
+// As PMAPTRAIN_TEST_GPUS says; null is nothing. Throws std::invalid_argument for what it cannot be.
+TestGpus read_test_gpus(const char* text);
+
+// Of the numbers of GPUs that a case wants, those that are run where the machine has so many.
+std::vector<int> chosen_counts(const std::vector<int>& wanted, Counts counts, int there);
+
+// Whether PMAPTRAIN_TEST_GPUS is cuda.
+bool tests_use_cuda();
+
+// Of the numbers of GPUs that a case wants, those that it runs on here. Where there are none, a warning says so.
+std::vector<int> gpu_counts(const std::vector<int>& wanted);
+
+// Runs one of a case's examples. What it throws is a failure of that example, and does not keep the others from
+// running.
+void run_apart(const std::string& example, const std::function<void()>& run);
+
+// All combinations on CUDA, where a step takes a hundredth of the time that it takes on emulated GPUs.
+inline Slices gpu_slices() { return tests_use_cuda() ? Slices{true, slices().number} : slices(); }
+
+// False where this machine has no GPU that CUDA reaches. A warning then says why, and the case has to end: Catch2 2 has
+// no skipped cases, and ctest and scripts/gpu-minutes take such a warning for one.
+bool has_cuda_gpu();
+
+// False where the tests use CUDA and there is no GPU, likewise.
+bool has_gpus();
+
+// As many GPUs as that; on CUDA they share the first one where the machine has fewer, or with `:virtual`.
+std::unique_ptr<gpu::Platform> open_gpus(int count);
+
+// The backend cuda has these GPUs as long as this lives.
+class WithGpus {
+ public:
+  explicit WithGpus(std::unique_ptr<gpu::Platform> platform) : platform_(std::move(platform)) {
+    set_gpu_platform(platform_.get());
+  }
+  explicit WithGpus(int count) : WithGpus(open_gpus(count)) {}
+  ~WithGpus() { set_gpu_platform(nullptr); }
+  WithGpus(const WithGpus&) = delete;
+  WithGpus& operator=(const WithGpus&) = delete;
+
+  const gpu::Platform& platform() const { return *platform_; }
+
+ private:
+  std::unique_ptr<gpu::Platform> platform_;
+};
+
+}  // namespace pmaptrain::test

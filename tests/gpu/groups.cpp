@@ -1,0 +1,295 @@
+// Short steps that are submitted together: a run is the same as if each were submitted by itself.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/plans.h"
+#include "core/setup/start.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/emulated_gpu/platform.h"
+#include "tests/gpu/counted.h"
+#include "tests/gpu/gpus.h"
+#include "tests/runtime/programs.h"
+#include "tests/session_run.h"
+#include "tests/slice.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr std::size_t plenty = std::size_t{64} << 30;
+
+// 50 steps to an epoch.
+const std::string short_steps = R"(name: short_steps
+mesh: {axes: {devices: 4}}
+data:
+  source: {synthetic_linear: {features: 3, examples_per_device: 100, noise: 0.1}}
+  batch_size: 8
+model: {layers: [{dense: 1}]}
+loss: mean_squared_error
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 120 steps, log_every: 30 steps, eval_every: never}
+)";
+
+// Batches that are copied, or numbers of rows of data that stays.
+train::Setup setup_with(Texts set, bool stays) {
+  set.emplace_back(stays ? "mesh.backend=cuda" : "mesh.backend=cpu");
+  train::Setup setup = setup_of_text(short_steps, std::move(set));
+  setup.loaded.spec.mesh.backend = spec::Backend::cuda;
+  setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
+  CHECK(setup.resident_splits.empty() == !stays);
+  return setup;
+}
+
+std::unique_ptr<gpu::Platform> gpus_of(int count) {
+  if (test::tests_use_cuda()) return test::open_gpus(count);
+  return test::make_emulated({.devices = count, .memory = plenty, .seed = static_cast<unsigned>(count)});
+}
+
+train::SessionOptions one_by_one() {
+  train::SessionOptions options;
+  options.between_steps = [](Module&, std::int64_t) {};
+  return options;
+}
+
+// What a run leaves; the checkpoints' names too.
+struct Left {
+  Trained trained;
+  Texts checkpoints;
+};
+Left left_by(const train::Setup& setup, const train::SessionOptions& options) {
+  const TemporaryFolder root;
+  Left left{train_setup_in(root / "run", setup, options), {}};
+  for (const auto& entry : std::filesystem::directory_iterator(root / "run/checkpoints")) {
+    left.checkpoints.push_back(entry.path().filename().string());
+  }
+  std::sort(left.checkpoints.begin(), left.checkpoints.end());
+  return left;
+}
+
+// Emulated GPUs are slow: the data stays on them or does not in turn, and a run ends in its second epoch.
+void check_same(Texts set, const std::vector<int>& counts, train::SessionOptions options = {}) {
+  const auto sets_duration = [](const std::string& text) { return text.starts_with("train.duration"); };
+  if (std::none_of(set.begin(), set.end(), sets_duration)) set.emplace_back("train.duration=80 steps");
+  static test::Turns turns(test::gpu_slices());
+  for (const int count : counts) {
+    for (const std::size_t stays : turns.next(2)) {
+      INFO("GPUs " << count << (stays == 1 ? ", data that stays, " : ", ") << set.front());
+      const test::WithGpus gpus(gpus_of(count));
+      const train::Setup setup = setup_with(set, stays == 1);
+      options.between_steps = {};
+      const Left found = left_by(setup, options);
+      options.between_steps = one_by_one().between_steps;
+      const Left expected = left_by(setup, options);
+      CHECK(found.trained.same_bits(expected.trained));
+      CHECK(found.trained.ended.steps == expected.trained.ended.steps);
+      CHECK(found.checkpoints == expected.checkpoints);
+    }
+  }
+}
+
+train::SessionOptions going_on(std::optional<train::ResumePoint>& point) {
+  train::SessionOptions rest;
+  rest.folder.resume = true;
+  rest.resume = &*point;
+  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
+  return rest;
+}
+
+class Stopping : public train::Consumer {
+ public:
+  explicit Stopping(std::atomic<int>& stop) : stop_(stop) {}
+  void on(const train::Event& event) override {
+    const auto* const progress = std::get_if<train::Progressed>(&event);
+    if (progress != nullptr && progress->step >= 17) stop_ = SIGTERM;
+  }
+
+ private:
+  std::atomic<int>& stop_;
+};
+
+}  // namespace
+
+TEST_CASE("a run whose steps are submitted together is that of single steps", "[gpu][device]") {
+  if (!test::has_gpus()) return;
+  check_same({}, {1, 2, 4});
+  test::Slice slice(test::slices_with_sanitizer(4));
+  const auto check = [&](Texts set, const std::vector<int>& counts, const train::SessionOptions& options = {}) {
+    if (slice.takes()) check_same(std::move(set), counts, options);
+  };
+  check({"mesh.deterministic=true", "train.log_every=7 steps"}, {2});
+  check({"train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
+  check({"data.batch_size=24", "data.remainder=mask", "train.duration=40 steps"}, {2});
+  check({"model.layers=[{dense: 4}, {dropout: 0.4}, {dense: 1}]"}, {1, 2});
+  check({"train.verify_replicas=9 steps", "train.duration=40 steps"}, {2});
+  check({"optimizer.learning_rate=1.0e+38"}, {1});
+  train::SessionOptions options;
+  options.max_steps = 37;
+  check({"train.on_nonfinite=skip"}, {2}, options);
+}
+
+TEST_CASE("epochs of one step are told as those of single steps, however many are submitted together", "[gpu]") {
+  const std::string all = "data.batch_size=all", in_order = "data.shuffle=false";
+  check_same({all, in_order}, {1, 2, 4});
+  test::Slice slice(test::slices_with_sanitizer(3));
+  const auto check = [&](Texts set, const std::vector<int>& counts) {
+    if (slice.takes()) check_same(std::move(set), counts);
+  };
+  check({all, in_order, "train.checkpoint.every=7 steps", "train.checkpoint.keep=100"}, {2});
+  check({all, in_order, "train.log_every=never"}, {1});
+  check({all, in_order, "optimizer.learning_rate=1.0e+38"}, {1});
+  check({all, in_order, "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"}, {1});
+  check({all, in_order, "train.loss_spike={factor: 3}"}, {1});
+  check({all}, {2});  // each epoch in another order, by a loader that prefetches
+  train::SessionOptions options;
+  options.max_steps = 37;
+  check_same({all, in_order}, {2}, options);
+
+  const auto replays = [&](const train::SessionOptions& how) {
+    test::CallCounts counts;
+    const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
+    const train::Setup setup = setup_with({all, in_order}, false);
+    train_setup(setup, how);
+    const Texts queued = counts.take_queued();
+    return std::count(queued.begin(), queued.end(), "replay");
+  };
+  CHECK(replays(one_by_one()) == 120);
+  // Steps 1; 2 to 30 as 16, 8, 4 and 1; and three times 30 as 16, 8, 4 and 2.
+  CHECK(replays({}) == 1 + 4 + 3 * 4);
+}
+
+TEST_CASE("members of an ensemble take steps together as one by one", "[gpu]") {
+  for (const std::string vary : {"seed: [1, 2, 3]", "data.seed: [1, 2, 3]"}) {
+    check_same(
+        {"mesh.axes=[{members: 3}, {devices: 2}]", "ensemble={axis: members, vary: {" + vary + "}}",
+         "data.source={values: {inputs: [[1], [2], [3], [4], [5], [6]], targets: [[2], [4], [6], [8], [9], [13]]}}",
+         "data.batch_size=2", "train.duration=40 steps"},
+        {1, 2});
+  }
+}
+
+TEST_CASE("a run that ends within a group of steps is resumed with the same bits", "[gpu]") {
+  for (const bool stays : {false, true}) {
+    const test::WithGpus gpus(gpus_of(2));
+    const train::Setup setup = setup_with({}, stays);
+    const Trained whole = train_setup(setup);
+    const TemporaryFolder root;
+    train::SessionOptions options;
+    options.max_steps = 21;
+    train_setup_in(root / "run", setup, options);
+    std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+    REQUIRE(point);
+    CHECK(point->checkpoint.state.step == 21);
+    const Trained resumed = train_setup_in(root / "run", setup, going_on(point));
+    CHECK(resumed.same_bits(whole));
+  }
+}
+
+TEST_CASE("a signal stops a run after the steps that go together, and it is resumed with the same bits", "[gpu]") {
+  const test::WithGpus gpus(gpus_of(2));
+  const train::Setup setup = setup_with({}, false);
+  const Trained whole = train_setup(setup);
+  const TemporaryFolder root;
+  std::atomic<int> stop = 0;
+  train::SessionOptions options;
+  options.run_dir = root / "run";
+  options.stop = &stop;
+  Stopping stopping(stop);
+  train::Consumer* const consumer = &stopping;
+  const train::Ended ended = train::train(setup, options, {&consumer, 1});
+  CHECK(ended.reason == "signal");
+  CHECK(ended.steps == 30);  // 16 to the end of a group, and 14 to the log line
+  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+  REQUIRE(point);
+  CHECK(point->checkpoint.state.step == 30);
+  CHECK(train_setup_in(root / "run", setup, going_on(point)).same_bits(whole));
+}
+
+TEST_CASE("steps that go together are few launches, and their batches one copy", "[gpu]") {
+  const auto calls = [](const train::SessionOptions& options, const std::string& call) {
+    test::CallCounts counts;
+    const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
+    const train::Setup setup = setup_with({}, false);
+    train_setup(setup, options);
+    const Texts queued = counts.take_queued();
+    return std::count(queued.begin(), queued.end(), call);
+  };
+  CHECK(calls(one_by_one(), "replay") == 120);
+  CHECK(calls(one_by_one(), "copy on copy") == 120);
+  // Up to multiples of 16, to log lines at 1, 30, 60, 90 and 120, and to the ends of epochs at 50 and 100. Graphs are
+  // of 1, 2, 4, 8 and 16 steps.
+  CHECK(calls({}, "copy on copy") == 14);
+  CHECK(calls({}, "replay") == 24);
+}
+
+TEST_CASE("steps of the shipped configs are short enough on a GPU to go together", "[gpu]") {
+  const test::WithGpus with(test::make_emulated({.memory = plenty}));
+  const auto group = [](const std::string& config, Texts set) {
+    set.emplace_back("mesh.backend=cuda");
+    const Source source = train::run_source(setup_of_config(config, set));
+    return gpu::plan_first_gpu(source, 1, {1, {.deterministic = false}, {}, {}, {}}).sizes.batches.front().group;
+  };
+  CHECK(group("linear_regression.yaml", {}) == 16);
+  CHECK(group("cnn.yaml", {}) == 8);
+  CHECK(group("cnn.yaml", {"data.batch_size=4096"}) == 1);  // a step takes milliseconds
+}
+
+TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]") {
+  if (!test::has_gpus()) return;
+  const auto program = test::program_of(
+      "mesh a=4\nbatch %x:f32[5]{a}\nbatch %c:f32[3]{}\nstate %n:f32[]{}\n%r = reduce_sum[dims=[0]] %x\n"
+      "%s = psum[axes={a}] %r\n%q = reduce_sum[dims=[0]] %c\n%t = add %s, %q\n%d = add %n, %n\n%m = add %d, %t\n"
+      "update %n = %m\nreturn m = %m\n");
+  for (const int count : {1, 2, 4}) {
+    for (const bool apart : {false, true}) {
+      INFO("GPUs " << count << ", batches by member " << apart);
+      const auto platform = gpus_of(count);
+      gpu::GpuModule gpus({{{"test", program, 3, apart, true}}, false, 2}, *platform, count, {count, {}, {}});
+      Module& module = gpus;
+      REQUIRE(module.steps_per_group(0) == 16);
+      REQUIRE(module.slots(0) == 48);
+      for (int slot = 0; slot < 48; ++slot) {
+        for (std::int64_t member = 0; member < (apart ? 2 : 1); ++member) {
+          for (const char* const input : {"x", "c"}) {
+            const std::span<std::byte> bytes = module.batch(0, slot, input, member);
+            CHECK(bytes.size() == (input[0] == 'x' ? 4 * 5 : 3) * sizeof(float));
+            const std::span values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
+            for (std::size_t i = 0; i < values.size(); ++i) {
+              values[i] = static_cast<float>((slot * 7 + member * 3 + static_cast<std::int64_t>(i)) % 5);
+            }
+          }
+        }
+      }
+      const auto results = [&] {
+        std::vector<float> found(2);
+        for (std::int64_t member = 0; member < 2; ++member) {
+          const std::span<float> value(&found[static_cast<std::size_t>(member)], 1);
+          module.wait(module.read(module.output(0, "m"), {0, member}, std::as_writable_bytes(value)));
+        }
+        return found;
+      };
+      const auto begin = [&] {
+        const float zero = 0;
+        module.wait(module.write(module.input("n"), {every_device, every_member}, std::as_bytes(std::span(&zero, 1))));
+      };
+      const std::vector<std::int64_t> second = {1};
+      begin();
+      for (int slot = 19; slot < 32; ++slot) module.submit(0, slot);
+      for (int slot = 32; slot < 35; ++slot) module.submit(0, slot, 1, second);
+      const std::vector<float> expected = results();
+      begin();
+      module.submit_each(0, 19, 13);
+      module.submit_each(0, 32, 3, second);
+      CHECK(results() == expected);
+    }
+  }
+}
+
+}  // namespace pmaptrain::testing

@@ -1,0 +1,287 @@
+// The GPU backend on emulated GPUs beside the interpreter.
+#include "core/runtime/gpu/module.h"
+
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/graph/passes.h"
+#include "core/graph/text.h"
+#include "core/passes/fuse.h"
+#include "core/passes/pipeline.h"
+#include "core/runtime/gpu/backend.h"
+#include "tests/catch.h"
+#include "tests/emulated_gpu/platform.h"
+#include "tests/gpu/programs.h"
+#include "tests/runtime/program_writer.h"
+#include "tests/runtime/programs.h"
+#include "tests/slice.h"
+
+namespace pmaptrain {
+namespace {
+
+using test::check_program;
+using test::run_on_gpus;
+
+// Every program of the CPU backend's tests runs on GPUs too, in two ways.
+void check_in_short(const std::shared_ptr<const Program>& program) {
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::interpreted(*program, inputs, 3);
+  const int most = gpu::possible_gpu_counts(program->mesh, 4).back();
+  check_program(program, inputs, expected, {most, false, true, 3});
+  const int whole = gpu::possible_gpu_counts(program->mesh, 4, gpu::Parts::whole_blocks).back();
+  check_program(program, inputs, expected, {whole, true, false, 3});
+}
+
+const bool is_added = (test::other_backends().push_back(check_in_short), true);
+
+}  // namespace
+
+TEST_CASE("random programs over two axes run on 1 to 4 GPUs as the interpreter says", "[gpu]") {
+  for (const std::uint32_t seed : test::some_seeds(3, 30, 4)) {
+    INFO("seed " << seed);
+    const auto program = test::program_of(test::ProgramWriter(seed, DType::i32, seed % 2 == 1).write());
+    check_program(program);
+    Program passed = run_passes(simplify(*program), passes_of_all_backends());
+    check_program(std::make_shared<const Program>(std::move(passed)));
+  }
+}
+
+TEST_CASE("a loop's carry that is summed over a group of one is replaced after it was read", "[gpu]") {
+  for (const std::string yields : {"%n, %v", "%v, %n"}) {
+    for (const std::string mesh : {"a=1", "a=2 b=1"}) {
+      const std::string one = mesh == "a=1" ? "a" : "b", all = mesh == "a=1" ? "a" : "a, b";
+      check_program(test::program_of("mesh " + mesh + "\nbatch %x:i32[4]{" + all + "}\nbatch %y:i32[4]{" + all +
+                                     "}\n%1, %2 = loop[iterations=3, consts=0, carries=2] %x, %y (%p:i32[4]{" + all +
+                                     "}, %q:i32[4]{" + all + "}) {\n  %s = psum[axes={" + one +
+                                     "}] %p\n  %v = pvary[axes={" + one + "}] %s\n  %n = add %p, %q\n  yield " +
+                                     yields + "\n}\nreturn a = %1\nreturn b = %2\n"));
+    }
+  }
+}
+
+TEST_CASE("a loop of many iterations launches its body again and again, also inside of another one", "[gpu]") {
+  // With a collective before it, in it and after it.
+  check_program(test::program_of(R"(mesh a=4
+batch %x:i32[140,3]{a}
+batch %c:i32[3]{a}
+%t = psum[axes={a}] %c
+%k = pvary[axes={a}] %t
+%g = loop[iterations=70, consts=1, carries=1] %k, %c, %x (%q:i32[3]{a}, %acc:i32[3]{a}, %rows:i32[2,3]{a}) {
+  %r = reduce_sum[dims=[0]] %rows
+  %m = max %r, %q
+  %l = psum[axes={a}] %m
+  %v = pvary[axes={a}] %l
+  %n = sub %v, %acc
+  yield %n
+}
+%s = psum[axes={a}] %g
+%u = add %s, %t
+return s = %u
+)"));
+  check_program(test::program_of(R"(mesh a=2
+batch %x:i32[60,3]{a}
+batch %c:i32[3]{a}
+%g = loop[iterations=30, consts=0, carries=1] %c, %x (%acc:i32[3]{a}, %rows:i32[2,3]{a}) {
+  %h = loop[iterations=60, consts=1, carries=1] %rows, %acc (%p:i32[2,3]{a}, %q:i32[3]{a}) {
+    %r = reduce_sum[dims=[0]] %p
+    %m = max %r, %q
+    %n = sub %m, %r
+    yield %n
+  }
+  %n = sub %h, %acc
+  yield %n
+}
+%s = psum[axes={a}] %g
+return s = %s
+)"));
+}
+
+TEST_CASE("a GPU adds up the rows of its logical devices in one product", "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=8
+params %w:i32[3,2]{}
+batch %x:i32[4,3]{a}
+%v = pvary[axes={a}] %w
+%y = matmul %x, %v
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={a}] %g
+%w2 = sub %w, %s
+update %w = %w2
+)");
+  check_program(program);
+  gpu::SharedPools shared;
+  const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {false}, shared);
+  // The weights are read by all devices; the sum over their rows is one call.
+  CHECK(to_string(plan) ==
+        R"(%2[0] = matmul[transpose_a=false, transpose_b=false] %1[0], %0  # 4 slices
+%3 = matmul[transpose_a=true, transpose_b=false] %1[0], %2[0]  # 1 slices
+%4 = all_reduce_sum %3  # {a}
+await
+%5 = sub %0, %4  # 1 slices
+)");
+}
+
+TEST_CASE("the bits of a deterministic step do not depend on the number of GPUs", "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=16
+params %w:f32[7,3]{}
+params %b:f32[3]{}
+batch %x:f32[5,7]{a}
+%v = pvary[axes={a}] %w
+%c = pvary[axes={a}] %b
+%y = matmul %x, %v, %c
+%z = tanh %y
+%g = matmul[transpose_a=true] %x, %z
+%h = reduce_sum[dims=[0]] %z
+%s, %t = psum[axes={a}] %g, %h
+%w2 = sub %w, %s
+%b2 = sub %b, %t
+update %w = %w2
+update %b = %b2
+)");
+  test::Values inputs = test::random_inputs(*program, 3);
+  std::uint32_t state = 1;
+  for (auto& [name, devices] : inputs) {
+    for (std::vector<std::byte>& bytes : devices) {
+      if (name != "x" && &bytes != &devices.front()) bytes = devices.front();
+      for (std::size_t i = 0; i < bytes.size() && (name == "x" || &bytes == &devices.front()); i += sizeof(float)) {
+        state = state * 1664525U + 1013904223U;
+        const float value = static_cast<float>(state >> 8) / 16777216.0F - 0.5F;
+        std::memcpy(bytes.data() + i, &value, sizeof value);
+      }
+    }
+  }
+  const test::Values one = run_on_gpus(program, inputs, {.gpus = 1, .steps = 3});
+  for (const int gpus : {2, 4, 8}) {
+    INFO("GPUs " << gpus);
+    CHECK((run_on_gpus(program, inputs, {.gpus = gpus, .steps = 3}) == one));
+    // The order of the sums of a GPU as a whole is another.
+    CHECK_FALSE((run_on_gpus(program, inputs, {.gpus = gpus, .deterministic = false, .steps = 3}) == one));
+  }
+}
+
+TEST_CASE("blocks of a mesh that eight does not divide lie on GPUs as a whole", "[gpu]") {
+  for (const std::string mesh : {"a=10", "a=12", "a=9", "a=16", "a=3 b=4", "a=20"}) {
+    const std::string axes = mesh.find('b') == std::string::npos ? "a" : "a, b";
+    check_program(test::program_of("mesh " + mesh + R"(
+batch %x:i32[4,3]{)" + axes + R"(}
+batch %y:i32[4,2]{)" + axes + R"(}
+%g = matmul[transpose_a=true] %x, %y
+%s = psum[axes={)" + axes + R"(}] %g
+return s = %s
+)"));
+  }
+  CHECK(gpu::possible_gpu_counts(Mesh({{"a", 10}}), 10, gpu::Parts::whole_blocks) == std::vector<int>{1, 5});
+  CHECK(gpu::possible_gpu_counts(Mesh({{"a", 16}}), 16, gpu::Parts::whole_blocks) == std::vector<int>{1, 2, 4, 8});
+}
+
+TEST_CASE("a sum over rows reads a value that has a private copy on each device", "[gpu]") {
+  check_program(test::program_of(R"(mesh a=2 b=2
+batch %x:i32[4,3]{a}
+batch %q:i32[4,2]{a, b}
+%s = psum[axes={b}] %q
+%m = matmul[transpose_a=true] %x, %s
+%t = psum[axes={a}] %m
+return t = %t
+)"));
+}
+
+TEST_CASE("examples that stay are gathered from one copy on each GPU, for all members and private copies", "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=4
+data %d:i32[9,3]{}
+params %w:i32[3,2]{}
+batch %r:i32[5]{a}
+%v = pvary[axes={a}] %d
+%x = gather %v, %r
+%u = pvary[axes={a}] %w
+%y = matmul %x, %u
+%s = psum[axes={a}] %y
+return x = %x
+return s = %s
+)");
+  check_program(program);
+  for (const bool private_copies : {false, true}) {
+    gpu::SharedPools shared;
+    const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {true, private_copies}, shared);
+    CHECK(plan.buffer(plan.inputs.front()).bytes() == 9 * 3 * 4);
+    CHECK(shared.data == gpu::alignment);
+  }
+  const auto platform = test::make_emulated({.devices = 2});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
+  const Source source{{{"test", program, 1}}, false, 3};
+  CHECK(backend.plan(source)->needs().data == 2 * 9 * 3 * 4);
+  const auto module = backend.load(source);
+  CHECK(module->allocated() == backend.plan(source)->needs().total());
+  // In two parts, for all members at once.
+  std::vector<std::int32_t> rows(27), weights(6, 1), found(15);
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(rows));
+  const DeviceOfMember everywhere(every_device, every_member);
+  module->write(module->input("d"), everywhere, bytes.first(40), 0);
+  module->write(module->input("d"), everywhere, bytes.subspan(40), 40);
+  module->write(module->input("w"), everywhere, std::as_bytes(std::span(weights)));
+  const std::span<std::byte> batch = module->batch(0, 0, "r");
+  const std::vector<std::int32_t> numbers(20, 7);
+  std::memcpy(batch.data(), numbers.data(), batch.size());
+  module->submit(0, 0);
+  for (const std::int64_t member : {0, 2}) {
+    module->wait(module->read(module->output(0, "x"), {3, member}, std::as_writable_bytes(std::span(found))));
+    CHECK(found == std::vector<std::int32_t>{21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23});
+  }
+  try {
+    module->wait(module->write(module->input("d"), {every_device, 1}, bytes));
+    FAIL("a member was given data of its own");
+  } catch (const Error& error) {
+    CHECK(error.diagnostics().front().message == "input 'd' is kept once for all members");
+  }
+}
+
+TEST_CASE("more GPUs than there are, and memory that is short on one, are told as what they are", "[gpu]") {
+  const auto program = test::program_of(
+      "mesh a=8\nstate %w:f32[1000000]{}\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
+  const auto error_of = [&](const test::Emulation& emulation, int gpus) {
+    const auto platform = test::make_emulated(emulation);
+    const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {gpus, {}, test::by_reference});
+    try {
+      backend.load({{{"test", program, 1}}});
+    } catch (const Error& error) {
+      return std::to_string(static_cast<int>(error.status())) + " " + error.diagnostics().front().message;
+    }
+    return std::string("none");
+  };
+  CHECK(error_of({.devices = 2}, 4) == "4 4 GPUs are asked for (mesh.workers, --workers), and there are 2");
+  const std::string short_of_memory = error_of({.devices = 2, .memory = 1 << 20}, 2);
+  INFO(short_of_memory);
+  CHECK(short_of_memory.starts_with("4 "));
+  CHECK(short_of_memory.find("out of memory") != std::string::npos);
+}
+
+TEST_CASE("axes that do not divide over the GPUs say what would", "[gpu]") {
+  const Mesh mesh({{"replicas", 2}, {"shards", 3}});
+  CHECK(gpu::possible_gpu_counts(mesh, 8) == std::vector<int>{1, 2, 3, 6});
+  try {
+    gpu::divide(mesh, 4);
+    FAIL("4 GPUs were taken");
+  } catch (const Error& error) {
+    CHECK(error.status() == ExitStatus::usage);
+    CHECK(error.diagnostics().front().message == "the 6 logical devices of the mesh do not divide over 4 GPUs");
+    CHECK(error.diagnostics().front().help == "1, 2, 3 or 6 would do");
+  }
+}
+
+TEST_CASE("each GPU has a box of the mesh, and all of them have each device once", "[gpu]") {
+  const Mesh mesh({{"replicas", 4}, {"shards", 3}, {"heads", 2}});
+  for (const int gpus : gpu::possible_gpu_counts(mesh, 24)) {
+    const gpu::Division division = gpu::divide(mesh, gpus);
+    CHECK(division.gpus() == gpus);
+    for (std::int64_t device = 0; device < mesh.devices(); ++device) {
+      const int gpu = division.gpu_of(device);
+      REQUIRE((gpu >= 0 && gpu < gpus));
+      CHECK(division.device_of(gpu, division.local_of(device)) == device);
+    }
+  }
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,102 @@
+// Fused rows in the plans of a GPU, and in its steps.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/passes.h"
+#include "core/ops/all.h"
+#include "core/passes/fuse.h"
+#include "core/passes/pipeline.h"
+#include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/plans.h"
+#include "tests/catch.h"
+#include "tests/emulated_gpu/platform.h"
+#include "tests/runtime/programs.h"
+#include "tests/session_run.h"
+
+namespace pmaptrain {
+namespace {
+
+using Counts = std::map<std::string, std::size_t>;
+
+// How many launches of which ops a step has on one of so many GPUs; a library's call counts as one.
+Counts kernels_of_step(const std::shared_ptr<const Program>& program, int gpus, bool deterministic) {
+  gpu::SharedPools shared;
+  const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
+  Counts counts;
+  gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
+    const auto* const launch = std::get_if<gpu::Launch>(&command);
+    if (launch == nullptr) return;
+    const Op& op = launch->equation->op;
+    counts[std::string(op.name())] += make_gpu_kernel(op, gpu::request_of(plan, *launch)).commands.size();
+  });
+  return counts;
+}
+
+std::size_t total(const Counts& counts) {
+  std::size_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("the loss of the CNN, its derivative and the accuracy are one kernel", "[gpu]") {
+  const auto before = testing::setup_of_config("cnn.yaml", {}).training;
+  const auto after = std::make_shared<const Program>(run_passes(*before, passes_of_gpus()));
+  for (const int gpus : {1, 4}) {
+    for (const bool deterministic : {false, true}) {
+      INFO(gpus << " GPUs, deterministic " << deterministic);
+      const Counts then = kernels_of_step(before, gpus, deterministic),
+                   now = kernels_of_step(after, gpus, deterministic);
+      for (const char* const op : {"one_hot", "argmax"}) {
+        CHECK(then.contains(op));
+        CHECK_FALSE(now.contains(op));
+      }
+      CHECK(now.at("reduce_max") == 1);  // of the largest gradients
+      CHECK(then.at("reduce_max") > 1);
+      CHECK(now.at("fused_rows") == 2);  // the other one has the sums of weights, losses and correct answers
+      CHECK(total(now) + 9 <= total(then));
+    }
+  }
+}
+
+TEST_CASE("fused rows have the same bits on any number of GPUs", "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=4
+batch %x:f32[6,100]{a}
+batch %t:i32[6]{a}
+%m = reduce_max[dims=[1]] %x
+%mb = broadcast[shape=[6,100], dims=[0]] %m
+%h = sub %x, %mb
+%e = exp %h
+%z = reduce_sum[dims=[1]] %e
+%zb = broadcast[shape=[6,100], dims=[0]] %z
+%s = div %e, %zb
+%o = one_hot[depth=100, dtype=f32] %t
+%g = sub %s, %o
+%c = reduce_sum[dims=[0]] %g
+%all = psum[axes={a}] %c
+return z = %z
+return g = %g
+return all = %all
+)");
+  const auto fused = std::make_shared<const Program>(fuse(simplify(*program)));
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::interpreted(*program, inputs);
+  for (const int gpus : {1, 2, 4}) {
+    const auto platform = test::make_emulated({.devices = gpus});
+    gpu::GpuModule module({{{"test", fused, 1}}}, *platform, gpus, {gpus, {.deterministic = true}});
+    CHECK(module.instructions(0).size() > 0);
+    const test::Values found = test::run(module, inputs);
+    for (const std::string name : {"output z", "output g"}) {
+      INFO(name << " on " << gpus << " GPUs");
+      const bool same = found.at(name) == expected.at(name);
+      CHECK(same);
+    }
+    const bool close = test::close(DType::f32, found.at("output all"), expected.at("output all"));
+    CHECK(close);
+  }
+}
+
+}  // namespace pmaptrain

@@ -1,0 +1,246 @@
+// Training on GPUs beside training on the CPU.
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/evaluate/evaluator.h"
+#include "core/runtime/gpu/division.h"
+#include "core/setup/start.h"
+#include "core/train/resume.h"
+#include "tests/catch.h"
+#include "tests/emulated_gpu/platform.h"
+#include "tests/gpu/counted.h"
+#include "tests/gpu/gpus.h"
+#include "tests/session_run.h"
+
+namespace pmaptrain::testing {
+namespace {
+
+using test::has_gpus, test::tests_use_cuda, test::WithGpus;
+
+// CUDA's sums have another order, whose last bits Adam makes those of an update where a gradient is nearly zero: at
+// most a step of the learning rate for each update. Losses hardly change by that.
+Tolerance tolerance() { return tests_use_cuda() ? Tolerance{1e-4, 1e-2} : Tolerance{}; }
+
+void check_on_gpus(train::Setup setup, std::vector<int> counts) {
+  if (counts.empty()) return;
+  if (counts.front() != 1) counts.insert(counts.begin(), 1);  // whose bits those of several are compared with
+  const TemporaryFolder root;
+  const Trained expected = train_setup_in(root / "cpu", setup);
+  setup.loaded.spec.mesh.backend = spec::Backend::cuda;
+  for (const bool deterministic : {true, false}) {
+    setup.loaded.spec.mesh.deterministic = deterministic;
+    setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
+    std::optional<train::Tensors> one;
+    for (const int count : counts) {
+      const std::vector<int> possible = gpu::possible_gpu_counts(
+          setup.spec().mesh.mesh, count, deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any);
+      if (possible.back() != count) continue;
+      INFO("GPUs " << count << ", deterministic " << deterministic);
+      const WithGpus gpus(count);
+      setup.loaded.spec.mesh.workers = count;
+      const Trained found = train_setup_in(root / ("gpus" + std::to_string(count) + (deterministic ? "d" : "")), setup);
+      check_same_training(found, expected, tolerance());
+      if (!one) one = found.parameters;
+      if (!deterministic) continue;
+      for (const auto& [name, tensor] : *one) {
+        INFO(name);
+        CHECK((found.parameters.at(name) == tensor));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every shipped config trains on 1, 2, 4 and 8 GPUs as on the CPU", "[gpu][device][one][several]") {
+  if (!has_gpus()) return;
+  const std::vector<int> counts = test::gpu_counts({1, 2, 4, 8});
+  for (const std::string& config : shipped_configs()) {
+    DYNAMIC_SECTION(config) { check_on_gpus(shortened(config, KernelChoice::reference), counts); }
+  }
+}
+
+TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the CPU", "[gpu][device][one][several]") {
+  if (!has_gpus()) return;
+  const TemporaryFolder root;
+  train::Setup setup = setup_of_text(
+      small_images, {"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}"});
+  train_setup_in(root / "run", setup);
+  const auto average = [&] {
+    return train::CheckpointEvaluation(setup.loaded, root / "run", "last", std::nullopt, spec::Weights::ema, {})
+        .evaluate_average();
+  };
+  const train::Evaluation expected = average();
+  setup.loaded.spec.mesh.backend = spec::Backend::cuda;
+  for (const int count : test::gpu_counts({1, 2})) {
+    INFO("GPUs " << count);
+    // One module computes the members' outputs, and another one, beside it, the measures of their means.
+    const WithGpus gpus(count);
+    setup.loaded.spec.mesh.workers = count;
+    const train::Evaluation found = average();
+    REQUIRE(found.measures.size() == expected.measures.size());
+    CHECK(found.examples == expected.examples);
+    for (std::size_t i = 0; i < expected.measures.size(); ++i) {
+      CHECK(found.measures[i].second == Approx(expected.measures[i].second).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CPU", "[gpu][device][one][several]") {
+  if (!has_gpus()) return;
+  const std::vector<int> counts = test::gpu_counts({1, 2});
+  const std::string mlp = "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]";
+  const std::vector<std::vector<std::string>> variations = {
+      {"data.batch_size=10", "data.remainder=mask", "data.microbatches=3"},
+      {"loss={softmax_cross_entropy: {ignore_label: 1}}", "data.batch_size=10", "data.remainder=mask",
+       "data.microbatches=3"},
+      {mlp, "data.microbatches=2", "optimizer.adamw={}", "train.eval_every=1 step"},
+      {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12", "train.verify_replicas=1 step"},
+      {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps", "train.on_nonfinite=skip"},
+      {mlp, "optimizer.sgd={momentum: 0.9, weight_decay: 0.01}", "optimizer.weight_decay_exclude='*.bias'"},
+      {mlp, "optimizer.adagrad={}", "optimizer.clip=0.01", "optimizer.clip_by_global_norm=0.1"},
+      {mlp, "optimizer.sgd={momentum: 0.9}", "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"},
+      // Gradients that are large enough for GPUs to exchange parts of them. Adam would divide each by its size, and so
+      // magnify the rounding of small ones.
+      {"train.duration=3 steps", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]",
+       "optimizer.sgd={momentum: 0.9}"},
+  };
+  for (const std::vector<std::string>& set : variations) {
+    DYNAMIC_SECTION(set.front() << ' ' << set.back()) { check_on_gpus(setup_of_text(small_images, set), counts); }
+  }
+}
+
+TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[gpu][device][one][several]") {
+  if (!has_gpus()) return;
+  const std::vector<int> counts = test::gpu_counts({1, 2, 4});
+  const std::vector<std::string> two_axes{"mesh.axes=[{a: 2}, {b: 2}]", "parallelism.fsdp={axis: b, stage: 3}"};
+  for (std::vector<std::string> set :
+       {std::vector<std::string>{"parallelism.fsdp={axis: devices, stage: 1}"},
+        {"parallelism.fsdp={axis: devices, stage: 2}", "data.microbatches=2"},
+        {"parallelism.fsdp={axis: devices, stage: 3}", "optimizer.clip_by_global_norm=0.1"},
+        {"parallelism.fsdp={axis: devices, stage: 3}", "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"},
+        {"parallelism.fsdp={axis: devices, stage: 3}",
+         "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 520}, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"},
+        two_axes,
+        {two_axes[0], two_axes[1], "model.layers=[flatten, {dense: 900}, relu, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"},
+        {two_axes[0], two_axes[1],
+         "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 520}, {dense: 3}]",
+         "optimizer.sgd={momentum: 0.9}"}}) {
+    DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
+      set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});
+      check_on_gpus(setup_of_text(small_images, set), counts);
+    }
+  }
+}
+
+TEST_CASE("after its first steps a run on GPUs allocates, compiles and records nothing more",
+          "[gpu][device][one][several]") {
+  if (!has_gpus()) return;
+  // An epoch has three steps, and each ends with an evaluation: after ten epochs that entry has had all of its slots.
+  const auto calls_in = [](int steps, int gpus) {
+    test::CallCounts counts;
+    const WithGpus with(test::make_counted(test::open_gpus(gpus), counts));
+    train_setup(
+        setup_of_text(small_images, {"mesh.backend=cuda", "mesh.workers=" + std::to_string(gpus),
+                                     "train.log_every=7 steps", "train.duration=" + std::to_string(steps) + " steps"}));
+    return std::vector<int>{counts.memory, counts.kernels, counts.graphs, counts.communicators};
+  };
+  for (const int gpus : test::gpu_counts({1, 2})) {
+    INFO("GPUs " << gpus);
+    const std::vector<int> calls = calls_in(30, gpus);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(calls[i] > 0);
+    CHECK((calls[3] > 0) == (gpus > 1));
+    CHECK(calls_in(170, gpus) == calls);
+  }
+}
+
+// All measures that were logged.
+static train::Measures numbers_of(const Trained& trained) {
+  train::Measures all;
+  for (const train::Logged& logged : trained.of<train::Logged>()) {
+    all.insert(all.end(), logged.measures.begin(), logged.measures.end());
+  }
+  return all;
+}
+
+TEST_CASE("steps on a batch that never changes are queued ahead, and told as on the CPU", "[gpu]") {
+  std::vector<std::string> set = {"data.batch_size=all", "data.shuffle=false", "train.duration=70 steps",
+                                  "train.log_every=7 steps", "mesh.backend=cpu"};
+  const Trained expected = train_setup(setup_of_text(small_images, set));
+  set.back() = "mesh.backend=cuda";
+  const WithGpus gpus(1);
+  const Trained found = train_setup(setup_of_text(small_images, set));
+  CHECK(found.of<train::Logged>().size() == 11);
+  CHECK(found.metrics.size() == expected.metrics.size());
+  check_near(numbers_of(found), numbers_of(expected));
+}
+
+TEST_CASE("profilers see what a step calls by the names of layers", "[gpu]") {
+  test::CallCounts counts;
+  {
+    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
+    train_setup(setup_of_text(small_images,
+                              {"model.layers=[flatten, {dense: 3}]", "mesh.backend=cuda", "train.duration=1 step"}));
+  }
+  CHECK(counts.open_ranges == 0);
+  const std::vector<std::string> ranges = counts.take_ranges();
+  for (const std::string name : {"dense_0: matmul", "dense_0.grad: matmul", "adam: fused", "grad_norm: norms"}) {
+    INFO(name);
+    CHECK(std::find(ranges.begin(), ranges.end(), name) != ranges.end());
+  }
+}
+
+TEST_CASE("mesh.tf32 reaches every kernel of a run", "[gpu]") {
+  for (const std::string tf32 : {"false", "true"}) {
+    test::CallCounts counts;
+    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
+    train_setup(setup_of_text(small_images, {"mesh.backend=cuda", "mesh.tf32=" + tf32, "train.duration=1 step"}));
+    CHECK(counts.kernels > 0);
+    CHECK(counts.tf32 == (tf32 == "true" ? counts.kernels.load() : 0));
+  }
+}
+
+TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole", "[gpu]") {
+  const std::vector<std::string> set = {"mesh.backend=cuda", "train.duration=9 steps", "train.checkpoint.every=1 step"};
+  const TemporaryFolder root;
+  {
+    const WithGpus gpus(test::make_emulated(
+        {.devices = 2, .patience = std::chrono::milliseconds(500), .lost_rank = 1, .lost_from = 6}));
+    std::string said;
+    try {
+      train_setup_in(root / "run", setup_of_text(small_images, set));
+    } catch (const Error& error) {
+      CHECK(error.status() == ExitStatus::failed);
+      said = error.diagnostics().front().message;
+    }
+    INFO(said);
+    CHECK(said.find("rank 1") != std::string::npos);
+  }
+  const std::string summary = read_text(root / "run/summary.json");
+  INFO(summary);
+  CHECK(summary.find("\"failed\"") != std::string::npos);
+  CHECK(nlohmann::json::parse(summary).at("steps").get<int>() <= 6);  // each has a collective, and six were whole
+  const WithGpus gpus(2);
+  const train::Setup setup = setup_of_text(small_images, set);
+  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+  REQUIRE(point);
+  CHECK(point->checkpoint.state.step > 0);
+  CHECK(point->checkpoint.state.step < 9);
+  train::SessionOptions rest;
+  rest.folder.resume = true;
+  rest.resume = &*point;
+  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
+  const Trained resumed = train_setup_in(root / "run", setup, rest), whole = train_setup(setup);
+  CHECK((resumed.parameters == whole.parameters));
+  CHECK((resumed.state == whole.state));
+}
+
+}  // namespace pmaptrain::testing

@@ -1,0 +1,135 @@
+// The threads of GPUs: how far they are, and what a failure of one means for the others and for later work.
+#include "core/runtime/gpu/worker.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/catch.h"
+#include "tests/emulated_gpu/platform.h"
+
+namespace pmaptrain::test {
+namespace {
+
+std::exception_ptr failure(const std::string& text) { return std::make_exception_ptr(std::runtime_error(text)); }
+
+// What waiting for a ticket throws; empty where nothing.
+std::string error_of(gpu::Progress& progress, std::int64_t ticket) {
+  try {
+    progress.wait(ticket);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// An executor of nothing.
+std::unique_ptr<gpu::Executor> no_entries(gpu::Device& device) {
+  static const std::vector<gpu::Plan> none;
+  static const gpu::CommunicatorIds no_ids;
+  return std::make_unique<gpu::Executor>(device, none, gpu::MemorySizes{}, gpu::MakeKernel{}, 1,
+                                         []() -> const gpu::CommunicatorIds& { return no_ids; });
+}
+
+}  // namespace
+
+TEST_CASE("a ticket is done when all workers are, and the first failure is that of all later tickets", "[gpu]") {
+  gpu::Progress progress(2);
+  progress.advance(0, 5);
+  progress.advance(1, 3);
+  CHECK(progress.done(3));
+  CHECK_FALSE(progress.done(4));
+  CHECK(progress.fail(3, failure("the first")));
+  CHECK_FALSE(progress.fail(2, failure("the second")));
+  progress.advance(1, 5);
+  CHECK(error_of(progress, 2).empty());
+  CHECK(error_of(progress, 3) == "the first");
+  CHECK(error_of(progress, 5) == "the first");
+  // Work of an earlier ticket that another worker did not carry out any more has failed too.
+  progress.skip(2);
+  CHECK(error_of(progress, 2) == "the first");
+  CHECK(error_of(progress, 1).empty());
+}
+
+TEST_CASE("after a failure a worker carries out nothing more, and all that was queued is over", "[gpu]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  std::atomic<int> told = 0, carried_out = 0;
+  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [&](const std::string& reason) {
+    ++told;
+    CHECK(reason == "a kernel has failed");
+  });
+  worker.wait_for_start();
+  worker.add(1, [&](gpu::Executor&) { ++carried_out; });
+  worker.add(2, [](gpu::Executor&) { fail_running("a kernel has failed"); });
+  for (std::int64_t ticket = 3; ticket < 20; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
+  CHECK_THROWS_AS(progress.wait(19), Error);
+  CHECK(told == 1);
+  CHECK(carried_out == 1);
+}
+
+TEST_CASE("a worker that is to end carries out what is queued first", "[gpu]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  std::atomic<int> carried_out = 0;
+  {
+    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
+    worker.wait_for_start();
+    for (std::int64_t ticket = 1; ticket <= 50; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
+  }
+  CHECK(carried_out == 50);
+  CHECK(progress.done(50));
+}
+
+TEST_CASE("what is to follow when the device is done does not hold up what is queued behind it", "[gpu]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  std::vector<std::string> order;
+  {
+    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
+    worker.wait_for_start();
+    std::promise<void> all_added;
+    worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
+    worker.add(
+        2, [&](gpu::Executor&) { order.emplace_back("a value is copied"); },
+        [&](gpu::Executor&) {
+          CHECK_FALSE(progress.done(2));
+          order.emplace_back("the value is there");
+        });
+    worker.add(3, [&](gpu::Executor&) { order.emplace_back("a step"); });
+    all_added.set_value();
+  }
+  CHECK(order == std::vector<std::string>{"a value is copied", "a step", "the value is there"});
+  CHECK(progress.done(3));
+}
+
+TEST_CASE("nothing follows work that has failed", "[gpu]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  bool has_followed = false;
+  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
+  worker.wait_for_start();
+  worker.add(
+      1, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
+  CHECK_THROWS_AS(progress.wait(1), Error);
+  CHECK_FALSE(has_followed);
+}
+
+TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[gpu]") {
+  const auto platform = make_emulated({});
+  gpu::Progress progress(1);
+  std::atomic<int> told = 0;
+  gpu::Worker worker(
+      *platform, 0, 0, {}, progress,
+      [](gpu::Device&) -> std::unique_ptr<gpu::Executor> { fail_resource("no memory", "less of it"); },
+      [&](const std::string&) { ++told; });
+  worker.wait_for_start();
+  CHECK(progress.has_failed());
+  CHECK(told == 1);
+}
+
+}  // namespace pmaptrain::test
