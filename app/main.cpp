@@ -59,12 +59,13 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   pmaptrain::app::Streams streams{std::cout, std::cerr, STDOUT_FILENO, STDERR_FILENO};
   tell_of_separate_tasks();
-  const int status = pmaptrain::launched_processes() > 1 ? run_in_job(arguments, streams)
-                                                         : pmaptrain::app::run_program(arguments, streams);
+  int status = pmaptrain::launched_processes() > 1 ? run_in_job(arguments, streams)
+                                                   : pmaptrain::app::run_program(arguments, streams);
   // What was asked for did not get out: a full disk, say. A reader that went away (a closed pipe) is no failure.
   if (!std::cout.flush() && !is_closed_pipe(STDOUT_FILENO)) {
     std::cerr << "error: standard output could not be written\n";
-    return status == 0 ? static_cast<int>(pmaptrain::ExitStatus::failed) : status;
+    if (status == 0) status = static_cast<int>(pmaptrain::ExitStatus::failed);
   }
+  if (pmaptrain::gpus_are_given_up()) std::_Exit(status);
   return status;
 }

@@ -16,6 +16,7 @@ namespace {
 
 gpu::Platform* platform_of_tests = nullptr;
 thread_local gpu::Platform* platform_of_thread = nullptr;
+gpu::Platform* loaded_platform = nullptr;
 HostPlace host_place;
 
 gpu::Platform* replaced_platform() { return platform_of_thread != nullptr ? platform_of_thread : platform_of_tests; }
@@ -23,7 +24,9 @@ gpu::Platform* replaced_platform() { return platform_of_thread != nullptr ? plat
 gpu::Platform& the_platform() {
   if (replaced_platform() != nullptr) return *replaced_platform();
   // This is never freed: the module stays open until the process ends, and its threads may run until then.
-  static gpu::Platform* const platform = gpu::load_platform({gpu::generate_source, 0, {}, host_place}).release();
+  static gpu::Platform* const platform = [] {
+    return loaded_platform = gpu::load_platform({gpu::generate_source, 0, {}, host_place}).release();
+  }();
   return *platform;
 }
 
@@ -81,6 +84,8 @@ std::unique_ptr<Backend> make_backend(BackendKind kind, const BackendOptions& op
 
 void set_gpu_platform(gpu::Platform* platform) { platform_of_tests = platform; }
 void set_gpu_platform_of_thread(gpu::Platform* platform) { platform_of_thread = platform; }
+bool gpus_are_given_up() { return loaded_platform != nullptr && loaded_platform->given_up(); }
+
 void set_host_place(const HostPlace& place) { host_place = place; }
 
 Gpus find_gpus() {

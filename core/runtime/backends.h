@@ -49,4 +49,8 @@ struct Gpus {
 };
 Gpus find_gpus();
 
+// Whether the GPUs of this process are left as they are, since one has failed while others may wait for it
+// (gpu::Platform::give_up()). Then the process has to end by _Exit().
+bool gpus_are_given_up();
+
 }  // namespace pmaptrain

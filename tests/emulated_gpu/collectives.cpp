@@ -445,23 +445,6 @@ TEST_CASE("no module begins, ends or runs collectives while another one may have
   CHECK(contains(told_by(false, ends), "device 0 ends while " + gather));
 }
 
-TEST_CASE("after a failure a device ends when all ranks have ended their collectives", "[emulated_gpu]") {
-  for (const bool waits : {true, false}) {
-    const auto platform = test::make_emulated({.devices = 2});
-    std::barrier step(2);
-    on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
-      device->create_communicator(0, std::array{0, 1});
-      step.arrive_and_wait();
-      if (number == 0 || waits) device->abort("a kernel has failed");
-      step.arrive_and_wait();
-      if (number == 0) device.reset();
-      step.arrive_and_wait();
-      device.reset();
-    });
-    CHECK(test::take_misuse(*platform) == (waits ? "" : "device 0 ends while device 1 has not ended its collectives"));
-  }
-}
-
 TEST_CASE("devices of several processes join by an identity that one of them has made, and meet by themselves",
           "[emulated_gpu]") {
   const auto platforms = test::make_emulated(2, {.devices = 1, .patience = 200ms});

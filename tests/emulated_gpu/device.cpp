@@ -52,31 +52,18 @@ EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened)
 
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
+  // What is left of a test that has failed, or of one of failures, is not looked at.
   const bool is_aborted = module_.rendezvous.is_aborted(number_);
   const std::lock_guard lock(machine_->mutex);
   for (const Clock& clock : clocks_) machine_->host.join(clock);
   std::string begun = is_aborted ? "" : module_.host_order.under_way(machine_->host);
   if (begun.empty()) begun = machine_->under_way_elsewhere(opened_.module);
   if (!begun.empty()) begun = "device " + std::to_string(number_) + " ends while " + begun + " may run";
-  for (const std::string& wrong :
-       {begun, is_aborted ? ends_before_others() : "", machine_->memory.free_all_of(opened_.id, machine_->host)}) {
+  for (const std::string& wrong : {begun, machine_->memory.free_all_of(opened_.id, machine_->host)}) {
     if (!wrong.empty()) machine_->misuse = wrong;
   }
   module_.host_order.ends(number_);
   module_.open.erase(number_);
-}
-
-// A collective of this device, which it has aborted itself, may run until all ranks have done so.
-std::string EmulatedDevice::ends_before_others() const {
-  if (!module_.has_ended_collectives.contains(number_)) return {};
-  for (const Joined& joined : communicators_) {
-    for (const int rank : joined.group->ranks) {
-      if (!module_.open.contains(rank) || module_.has_ended_collectives.contains(rank)) continue;
-      return "device " + std::to_string(number_) + " ends while device " + std::to_string(rank) +
-             " has not ended its collectives";
-    }
-  }
-  return {};
 }
 
 // A graph continues the stream compute and has lanes of its own for the others.
@@ -490,10 +477,6 @@ void EmulatedDevice::abort(const std::string& reason) noexcept {
     const std::lock_guard lock(between_mutex_);
     for (const auto& each : between_) each->abort(number_, reason);
   }
-  if (std::this_thread::get_id() != thread_) return;
-  graphs_.clear();
-  const std::lock_guard lock(machine_->mutex);
-  module_.has_ended_collectives.insert(number_);
 }
 
 }  // namespace pmaptrain::emulation

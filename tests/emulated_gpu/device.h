@@ -74,7 +74,6 @@ class EmulatedDevice final : public gpu::Device {
     std::array<Clock, gpu::stream_count> seen;
   };
 
-  std::string ends_before_others() const;
   void enter() const;                                  // each call begins with it
   void enter_outside_capture(const char* call) const;  // those that a capture cannot have
   void enter_alone(const char* call);                  // so, too; those that may wait for other devices

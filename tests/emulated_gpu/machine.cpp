@@ -70,7 +70,6 @@ Opened Machine::open(int module, int device, int first_rank) {
   OfModule& mine = modules.try_emplace(module, options, first_rank).first->second;
   const int rank = first_rank + device;
   if (!mine.open.insert(rank).second) fail_running("device " + std::to_string(rank) + " is open already");
-  mine.has_ended_collectives.erase(rank);
   mine.host_order.opened(rank);
   return {module, rank, links->next_opened()};
 }

@@ -83,7 +83,7 @@ struct OfModule {
       : first_rank(first), rendezvous(first + emulation.devices, emulation.patience) {}
 
   const int first_rank;
-  std::set<int> open, has_ended_collectives;  // devices; aborted on its own thread
+  std::set<int> open;  // devices
   HostOrder host_order;
   Rendezvous rendezvous;
 };

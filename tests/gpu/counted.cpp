@@ -38,6 +38,7 @@ class CountedDevice final : public gpu::Device {
   }
   gpu::PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) override {
     ++counts_.kernels;
+    if (counts_.kernels_that_work-- == 0) fail_running("planted: a kernel cannot be prepared");
     if (request.tf32) ++counts_.tf32;
     return device_->prepare(op, request, kernel);
   }
@@ -117,10 +118,8 @@ class CountedDevice final : public gpu::Device {
     const std::string call = std::exchange(next_is_before_, !next_is_before_) ? "before" : "after";
     if ("meet " + call + " recording" != counts_.forgotten) device_->barrier(devices);
   }
-  void abort(const std::string& reason) noexcept override {
-    if (counts_.at_abort) counts_.at_abort(number_);
-    device_->abort(reason);
-  }
+  void abort(const std::string& reason) noexcept override { device_->abort(reason); }
+  std::string late_call() const override { return device_->late_call(); }
 
  private:
   void know_done(gpu::Event event) {

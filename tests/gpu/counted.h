@@ -22,11 +22,11 @@ struct CallCounts {
   std::atomic<int> tf32 = 0;            // kernels that may round to it
   std::atomic<std::size_t> pinned = 0;  // bytes
   std::atomic<int> barriers = 0;
-  std::atomic<int> most_in_flight = 0;     // calls of a device's graphs that it was not known to be done with
-  std::atomic<int> graphs_that_work = -1;  // planted: after so many, one fails
+  std::atomic<int> most_in_flight = 0;  // calls of a device's graphs that it was not known to be done with
+  std::atomic<int> graphs_that_work = -1, kernels_that_work = -1;  // planted: after so many, one fails
 
-  // What a test does before a device's replay, before it joins a communicator, and when a device is aborted.
-  std::function<void(int device)> before_replay, before_communicator, at_abort;
+  // What a test does before a device's replay, and before it joins a communicator.
+  std::function<void(int device)> before_replay, before_communicator;
 
   // The devices that were closed, in order.
   std::vector<int> take_closed() {

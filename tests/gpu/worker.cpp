@@ -63,7 +63,7 @@ TEST_CASE("after a failure a worker carries out nothing more, and all that was q
     ++told;
     CHECK(reason == "a kernel has failed");
   });
-  worker.wait_for_start();
+  progress.wait(0);
   worker.add(1, [&](gpu::Executor&) { ++carried_out; });
   worker.add(2, [](gpu::Executor&) { fail_running("a kernel has failed"); });
   for (std::int64_t ticket = 3; ticket < 20; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
@@ -78,7 +78,7 @@ TEST_CASE("a worker that is to end carries out what is queued first", "[gpu]") {
   std::atomic<int> carried_out = 0;
   {
     gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-    worker.wait_for_start();
+    progress.wait(0);
     for (std::int64_t ticket = 1; ticket <= 50; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
   }
   CHECK(carried_out == 50);
@@ -91,7 +91,7 @@ TEST_CASE("what is to follow when the device is done does not hold up what is qu
   std::vector<std::string> order;
   {
     gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-    worker.wait_for_start();
+    progress.wait(0);
     std::promise<void> all_added;
     worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
     worker.add(
@@ -112,7 +112,7 @@ TEST_CASE("nothing follows work that has failed", "[gpu]") {
   gpu::Progress progress(1);
   bool has_followed = false;
   gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-  worker.wait_for_start();
+  progress.wait(0);
   worker.add(
       1, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
   CHECK_THROWS_AS(progress.wait(1), Error);
@@ -127,7 +127,7 @@ TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[
       *platform, 0, 0, {}, progress,
       [](gpu::Device&) -> std::unique_ptr<gpu::Executor> { fail_resource("no memory", "less of it"); },
       [&](const std::string&) { ++told; });
-  worker.wait_for_start();
+  CHECK_THROWS_WITH(progress.wait(0), Catch::Contains("no memory"));
   CHECK(progress.has_failed());
   CHECK(told == 1);
 }

@@ -53,11 +53,8 @@ class Collectives {
   virtual std::string next(int communicator, const RankCall& call) const = 0;
   // Throws Error (failed) if a collective has failed since the last check().
   virtual void check() = 0;
-  // Aborts running collectives, and calls that wait for other ranks. Called on another thread than the device's.
-  virtual void abort_from_other_thread() noexcept = 0;
-  // Does the same on the device's thread, and destroys the communicators. The thread must make no further calls, and no
-  // graph may contain a collective any more.
-  virtual void abort_on_own_thread() noexcept = 0;
+  // See gpu::Device::late_call(). Called on another thread than the device's.
+  virtual std::string late_call() const { return {}; }
 };
 
 // The index of `rank` in `ranks`. Throws Error (failed) if it is missing or if `ranks` has duplicates.

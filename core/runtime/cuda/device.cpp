@@ -95,7 +95,7 @@ CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_
 }
 
 CudaDevice::~CudaDevice() {
-  // Running kernels use memory that is freed below. After an abort, none of them waits for other ranks.
+  // Running kernels use memory that is freed below. None of them waits for other ranks (see Platform::give_up()).
   for (const OwnStream& each : streams_) cudaStreamSynchronize(each.get());
 }
 
@@ -407,15 +407,6 @@ void CudaDevice::barrier(int devices) {
   const auto barrier = barriers_.get(module_, 0, ranks, [&] { return std::make_shared<Barrier>(ranks); });
   barrier->arrive_and_wait(static_cast<std::size_t>(number_), abort_, "the barrier of GPUs " + ranks_text(ranks),
                            [] {});
-}
-
-// Graphs are destroyed first: when NCCL aborts the last rank of a communicator, it waits until no graph contains its
-// collectives.
-void CudaDevice::abort(const std::string& reason) noexcept {
-  abort_.set(reason);
-  if (std::this_thread::get_id() != thread_) return collectives_->abort_from_other_thread();
-  graphs_.clear();
-  collectives_->abort_on_own_thread();
 }
 
 }  // namespace pmaptrain::cuda

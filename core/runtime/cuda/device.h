@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <thread>
 #include <variant>
 #include <vector>
 
@@ -58,7 +57,8 @@ class CudaDevice final : public gpu::Device {
   void wait_event(gpu::Event event, gpu::Stream stream) override;
   gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
-  void abort(const std::string& reason) noexcept override;
+  void abort(const std::string& reason) noexcept override { abort_.set(reason); }
+  std::string late_call() const override { return collectives_->late_call(); }
 
  private:
   // A call that capture() has recorded.
@@ -84,7 +84,6 @@ class CudaDevice final : public gpu::Device {
   void check_progress();  // throws if the device has been aborted, or a collective has failed or takes too long
 
   int number_, module_;
-  std::thread::id thread_ = std::this_thread::get_id();
   Abort abort_;
   Barriers& barriers_;
   std::array<OwnStream, gpu::stream_count> streams_;
@@ -98,7 +97,8 @@ class CudaDevice final : public gpu::Device {
   CollectiveWatchdog watchdog_;
   std::map<std::int64_t, OwnEvent> events_;  // by Event::number; events that are known to be done are removed
   std::int64_t last_event_ = 0;
-  std::vector<CapturedGraph> graphs_;  // declared after collectives_, so graphs are destroyed before communicators
+  std::vector<CapturedGraph>
+      graphs_;  // destroyed before collectives_: a communicator waits for graphs with its collectives
 
   const bool uses_graphs_;
   std::vector<Call>* recorded_ = nullptr;  // set while capture() runs

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -37,32 +37,27 @@ void must(ncclResult_t status, const std::string& what) {
 }
 
 // One rank of a NCCL communicator whose calls block (see communicator_config()). A call may block until a missing rank
-// makes its call too. So another thread must be able to abort the rank during a call: no lock is held during calls.
+// makes its call too, and then it does not return.
 class NcclCommunicator {
  public:
   // Waits until all ranks of this process have called it. `id` is null if there are no others.
   NcclCommunicator(std::shared_ptr<NcclGroup> group, std::vector<int> ranks, int rank, const gpu::CommunicatorId* id,
-                   const Abort& abort, gpu::PeriodicChecker& stuck_call_checker)
-      : group_(std::move(group)),
-        ranks_(std::move(ranks)),
-        place_(position_of(rank, ranks_)),
-        position_(position_of(rank, group_->barrier.ranks())),
-        abort_(abort) {
-    group_->barrier.arrive_and_wait(position_, abort_, beginning(), [&] {
-      if (position_ != 0) return;
+                   const Abort& abort)
+      : group_(std::move(group)), ranks_(std::move(ranks)), place_(position_of(rank, ranks_)), abort_(abort) {
+    const std::size_t position = position_of(rank, group_->barrier.ranks());
+    group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
+      if (position != 0) return;
       if (id != nullptr) {
         std::memcpy(&group_->id, id->data(), id->size());
       } else {
         must(ncclGetUniqueId(&group_->id), beginning());
       }
-      group_->abort_coordinator = std::make_shared<gpu::AbortCoordinator>(group_->barrier.ranks().size());
     });
-    id_ = group_->id;
-    abort_coordinator_ = group_->abort_coordinator;
-    registration_.emplace(stuck_call_checker.add([this] { check_for_stuck_call(); }));
   }
+  // All ranks of this process have done their work. ncclCommDestroy would also wait for the other ranks to be
+  // destroyed, which the threads of a process do one after another.
   ~NcclCommunicator() {
-    if (const std::function<void()> last = finish()) last();
+    if (communicator_ != nullptr) ncclCommAbort(communicator_);
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -70,7 +65,7 @@ class NcclCommunicator {
   const std::vector<int>& ranks() const { return ranks_; }
   std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
 
-  // Must precede all other calls. It may block, so other threads must already know this communicator, to abort it.
+  // Must precede all other calls. It may block, so other threads must already know this communicator (late_call()).
   void connect() {
     abort_.check();
     // Before the communicator is there: as soon as it is, another GPU may run an exchange that waits for this one, and
@@ -80,8 +75,8 @@ class NcclCommunicator {
     cuda::check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
     call(beginning(), [&] {
       ncclConfig_t config = communicator_config();
-      return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), id_, static_cast<int>(place_),
-                                    &config);
+      return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), group_->id,
+                                    static_cast<int>(place_), &config);
     });
     connect_for_exchanges();
   }
@@ -105,25 +100,18 @@ class NcclCommunicator {
 
   // Throws the error of an earlier asynchronous call, if there is one.
   void check() {
-    if (!abort_coordinator_->enter(position_)) return;
     ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
-    abort_coordinator_->leave(position_);
-    if (asked != ncclSuccess) return;
+    if (ncclCommGetAsyncError(communicator_, &state) != ncclSuccess) return;
     if (state == ncclSuccess || state == ncclInProgress) return;
     fail_running(fmt::format("GPU: a collective of communicator {}, {} or earlier: {}", ranks_text(ranks()),
                              sequence_ - 1, reason_of(state, communicator_)));
   }
 
-  // Called on another thread. Aborts this rank: its waiting call and its work on the GPU.
-  void abort_from_other_thread() noexcept {
-    abort_coordinator_->abort_when_safe(position_, [this] { return abort_known(); });
-  }
-  // Called on the thread of this rank, when no graph contains a collective and queued work is done or has failed.
-  // Aborts the rank with ncclCommAbort, because ncclCommDestroy would wait for the other ranks. The returned function
-  // may be empty; see AbortCoordinator::finish().
-  std::function<void()> finish() noexcept {
-    return abort_coordinator_->finish(position_, [communicator = communicator_] { ncclCommAbort(communicator); });
+  // Called on another thread.
+  std::string late_call() const {
+    const std::lock_guard lock(call_mutex_);
+    const bool is_late = call_begin_ && std::chrono::steady_clock::now() - *call_begin_ > gpu_timeout();
+    return is_late ? late(call_) : std::string();
   }
 
  private:
@@ -132,16 +120,20 @@ class NcclCommunicator {
 
   template <class F>
   void call(const std::string& what, F&& make) {
-    const ncclResult_t status = abort_coordinator_->enter(position_) ? make() : ncclInvalidUsage;
-    abort_coordinator_->leave(position_);
+    const auto keep = [&](std::optional<std::chrono::steady_clock::time_point> begin) {
+      const std::lock_guard lock(call_mutex_);
+      call_ = what;
+      call_begin_ = begin;
+    };
+    keep(std::chrono::steady_clock::now());
+    const ncclResult_t status = make();
+    keep({});
     abort_.check();
-    if (is_late_) fail_late(what);
     must(status, what);
   }
 
-  [[noreturn]] static void fail_late(const std::string& what) {
-    fail_running(fmt::format("GPU: {} has not returned within {} s", what, gpu_timeout().count()),
-                 "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
+  static std::string late(const std::string& call) {
+    return fmt::format("GPU: {} has not returned within {} s", call, gpu_timeout().count());
   }
 
   // NCCL connects ranks for ncclSend and ncclRecv at the first such call, which may wait for other GPUs as a call of
@@ -167,7 +159,7 @@ class NcclCommunicator {
       if (state != cudaErrorNotReady) cuda::check(state, beginning());
       cudaGetLastError();  // clears the error, which the next call would report
       check();
-      if (std::chrono::steady_clock::now() > last) fail_late(beginning());
+      if (std::chrono::steady_clock::now() > last) fail_running(late(beginning()));
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -187,41 +179,16 @@ class NcclCommunicator {
     return status == ncclSuccess ? ended : status;
   }
 
-  // Aborts this rank. Returns false if NCCL has not stored the pointer to the communicator yet. NCCL does that early in
-  // ncclCommInitRankConfig(); before, there is nothing to abort.
-  bool abort_known() noexcept {
-    const ncclComm_t communicator = std::atomic_ref<ncclComm_t>(communicator_);
-    if (communicator == nullptr) return false;
-    ncclCommAbort(communicator);
-    return true;
-  }
-
-  // Called periodically, on the thread of stuck_call_checker.
-  void check_for_stuck_call() noexcept {
-    abort_coordinator_->retry_aborts();
-    // After a failure in another process, all calls of this one may wait for it, so that no rank can finish by itself.
-    constexpr std::chrono::seconds after_failure(5);
-    const bool is_aborted = abort_.is_set();
-    if (abort_coordinator_->time_in_call(position_) <=
-        (is_aborted ? std::min<std::chrono::duration<double>>(after_failure, gpu_timeout()) : gpu_timeout())) {
-      return;
-    }
-    if (!is_aborted) is_late_ = true;
-    abort_coordinator_->abort_stuck_call(position_, [this] { return abort_known(); });
-  }
-
   std::shared_ptr<NcclGroup> group_;
   std::vector<int> ranks_;  // also those of other processes
   std::size_t place_;       // among ranks_
-  std::size_t position_;    // among the ranks of this process
   const Abort& abort_;
-  ncclUniqueId id_{};
-  std::shared_ptr<gpu::AbortCoordinator> abort_coordinator_;
-  alignas(std::atomic_ref<ncclComm_t>::required_alignment) ncclComm_t communicator_ = nullptr;
+  ncclComm_t communicator_ = nullptr;
   DeviceMemory first_exchange_;  // stays until the end, because cudaFree may wait for other GPUs too
   std::int64_t sequence_ = 0;
-  std::atomic<bool> is_late_ = false;
-  std::optional<gpu::PeriodicChecker::Registration> registration_;  // destroyed first
+  mutable std::mutex call_mutex_;  // protects what late_call() reads
+  std::string call_;
+  std::optional<std::chrono::steady_clock::time_point> call_begin_;  // set during a call of NCCL
 };
 
 class NcclCollectives final : public Collectives {
@@ -237,9 +204,9 @@ class NcclCollectives final : public Collectives {
     if (id == nullptr && ranks_here.size() < ranks.size()) {
       fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
     }
-    auto group = groups_.by_ranks.get(module_, key, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
+    auto group = groups_.get(module_, key, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
     auto communicator = std::make_unique<NcclCommunicator>(
-        std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank_, id, abort_, groups_.stuck_call_checker);
+        std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank_, id, abort_);
     NcclCommunicator& added = *communicator;
     {
       const std::lock_guard lock(mutex_);
@@ -254,18 +221,12 @@ class NcclCollectives final : public Collectives {
   void check() override {
     for (const auto& each : all_) each->check();
   }
-  void abort_from_other_thread() noexcept override {
+  std::string late_call() const override {
     const std::lock_guard lock(mutex_);
-    for (const auto& each : all_) each->abort_from_other_thread();
-  }
-  // A function that finish() returns may wait until other threads have called finish() too. So this calls finish() for
-  // all communicators before it calls any of these functions.
-  void abort_on_own_thread() noexcept override {
-    std::vector<std::function<void()>> last;
-    for (const auto& each : all_) last.push_back(each->finish());
-    for (const std::function<void()>& end : last) {
-      if (end) end();
+    for (const auto& each : all_) {
+      if (std::string call = each->late_call(); !call.empty()) return call;
     }
+    return {};
   }
 
  private:
@@ -276,7 +237,7 @@ class NcclCollectives final : public Collectives {
   bool captured_;
   NcclGroups& groups_;
   const Abort& abort_;
-  std::mutex mutex_;  // protects changes of `all_`, which other threads read to abort
+  mutable std::mutex mutex_;  // protects changes of `all_`, which late_call() reads
   std::vector<std::unique_ptr<NcclCommunicator>> all_;
 };
 

@@ -4,8 +4,6 @@
 #include <nccl.h>
 
 #include "core/runtime/cuda/collectives.h"
-#include "core/runtime/gpu/abort_coordinator.h"
-#include "core/runtime/gpu/periodic_checker.h"
 
 namespace pmaptrain::cuda {
 
@@ -14,14 +12,8 @@ struct NcclGroup {
   explicit NcclGroup(const std::vector<int>& ranks_here) : barrier(ranks_here) {}
   Barrier barrier;
   ncclUniqueId id{};
-  std::shared_ptr<gpu::AbortCoordinator> abort_coordinator;
 };
-
-// What the devices of a platform share.
-struct NcclGroups {
-  SharedMap<NcclGroup> by_ranks;
-  gpu::PeriodicChecker stuck_call_checker;  // aborts a rank whose call does not return
-};
+using NcclGroups = SharedMap<NcclGroup>;
 
 // Creates the collectives of the current CUDA device, with rank `rank`. `captured` says whether they may be captured
 // into CUDA graphs.

@@ -138,9 +138,6 @@ class VirtualCollectives final : public Collectives {
     return all_[static_cast<std::size_t>(communicator)]->next(call);
   }
   void check() override {}
-  // Nothing to do: a thread that waits in a barrier polls its Abort.
-  void abort_from_other_thread() noexcept override {}
-  void abort_on_own_thread() noexcept override {}
 
  private:
   int rank_, module_;

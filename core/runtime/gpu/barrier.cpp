@@ -10,21 +10,6 @@
 
 namespace pmaptrain::gpu {
 
-void Abort::set(const std::string& reason) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!reason_) reason_ = reason;
-}
-
-bool Abort::is_set() const {
-  const std::lock_guard lock(mutex_);
-  return reason_.has_value();
-}
-
-void Abort::check() const {
-  const std::lock_guard lock(mutex_);
-  if (reason_) fail_running(*reason_);
-}
-
 std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
 void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t position, const Abort& abort,

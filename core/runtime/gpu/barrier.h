@@ -6,27 +6,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "core/runtime/gpu/abort.h"
+
 namespace pmaptrain::gpu {
-
-// A request that a device stops. Any thread may set it; the device's thread checks it. The first reason is kept.
-class Abort {
- public:
-  void set(const std::string& reason) noexcept;
-  bool is_set() const;
-  // Throws Error (failed) with the reason if set() has been called.
-  void check() const;
-
- private:
-  mutable std::mutex mutex_;
-  std::optional<std::string> reason_;
-};
 
 // The ranks as text, for example "{0, 1, 2}".
 std::string ranks_text(std::span<const int> ranks);

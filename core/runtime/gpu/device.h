@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "core/graph/op.h"
 #include "core/kernel/gpu.h"
 #include "core/mesh/blocks.h"
+#include "core/runtime/gpu/abort.h"
 
 namespace pmaptrain::gpu {
 
@@ -133,7 +135,8 @@ struct Properties {
 // In CUDA, allocate(), pinned(), prepare(), capture(), create_communicator() and the destructor may wait for work of
 // other devices, above all if devices access each other's memory. If that work is a collective that waits for this
 // device, neither ends. So callers make these calls between two calls of barrier(), and begin no collective there. A
-// device may be destroyed when all devices have finished their work, or have been aborted on their own threads.
+// device may be destroyed when all devices have finished their work. After a failure some of them never do: see
+// Platform::give_up().
 class Device {
  public:
   virtual ~Device() = default;
@@ -205,10 +208,12 @@ class Device {
   // this device. Devices of other processes need not meet: no call of a process waits for work of theirs, except for
   // collectives, and calls that create a communicator.
   virtual void barrier(int devices) = 0;
-  // Makes running work, and calls that wait for other ranks, fail with `reason`. May be called on any thread. On the
-  // device's own thread it also destroys graphs and communicators. If other ranks are blocked because they wait for
-  // this device, they return at the latest when every rank has been aborted on its own thread.
+  // Makes barrier(), wait(), poll() and later calls fail with `reason`. May be called on any thread. A call of a
+  // library that waits for another rank may go on waiting.
   virtual void abort(const std::string& reason) noexcept = 0;
+  // Says which call of a library has made the device's thread wait for other ranks for longer than gpu_timeout(). Empty
+  // if there is none. May be called on any thread.
+  virtual std::string late_call() const { return {}; }
 };
 
 // The GPUs of this machine, or their substitutes.
@@ -227,6 +232,15 @@ class Platform {
   virtual std::unique_ptr<Device> open(int device, int module = 0, const RanksHere& ranks = {}) = 0;
   // The identity of a new communicator of several processes. Throws Error (failed).
   virtual CommunicatorId new_communicator_id() = 0;
+
+  // Says that a rank has failed while others may wait for it in a collective. Such a collective never ends, and freeing
+  // memory of any device may wait for it. So from now on no device of this process is destroyed or opened, and the
+  // process has to end without cleaning up. The first reason is kept.
+  void give_up(const std::string& reason) noexcept { given_up_.set(reason); }
+  std::optional<std::string> given_up() const { return given_up_.reason(); }
+
+ private:
+  Abort given_up_;
 };
 
 }  // namespace pmaptrain::gpu

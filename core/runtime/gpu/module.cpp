@@ -44,19 +44,6 @@ class Watch {
   Transport& transport_;
 };
 
-// Returns when `is_done`, which waits for at most the given time, has returned true. What GPUs of several processes do
-// together does not end if one of them is gone, so this process looks whether the others are there.
-void wait_until(Transport* transport, const std::function<bool(std::chrono::milliseconds)>& is_done) {
-  const std::chrono::milliseconds interval =
-      transport != nullptr ? std::chrono::milliseconds(50) : std::chrono::hours(1);
-  if (is_done(interval)) return;
-  std::optional<Watch> watch;
-  if (transport != nullptr) watch.emplace(*transport);
-  while (!is_done(interval)) {
-    if (watch) watch->goes_on();
-  }
-}
-
 }  // namespace
 
 struct GpuModule::Impl {
@@ -65,24 +52,18 @@ struct GpuModule::Impl {
     int last_slot = 0;             // slot of the last step that was queued
   };
 
-  Impl(Platform& platform, Plans given, const GpuOptions& options, const Processes& processes)
-      : plans(std::move(given)), make_kernel(make_kernel_of(options)), progress(count()) {
-    try {
-      start(platform, processes);
-    } catch (...) {
-      progress.fail(0, std::current_exception());  // unless that is where it comes from
-      abort("another GPU has failed");
-      stop();
-      throw;
-    }
-  }
-  ~Impl() { stop(); }
+  Impl(Platform& of, Plans given, const GpuOptions& options)
+      : platform(of), plans(std::move(given)), make_kernel(make_kernel_of(options)), progress(count()) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   int count() const { return static_cast<int>(plans.by_gpu.size()); }
 
-  void start(Platform& platform, const Processes& processes) {
+  void start(const Processes& processes) {
+    if (const std::optional<std::string> failure = platform.given_up()) {
+      fail_running("the GPUs of this process take no more work, since one has failed: " + *failure,
+                   "start the program again");
+    }
     {
       const std::lock_guard lock(workers_mutex);
       for (int gpu = 0; gpu < count(); ++gpu) {
@@ -97,21 +78,18 @@ struct GpuModule::Impl {
               };
               return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count(), connect);
             },
-            [this](const std::string& reason) { abort(reason); }));
+            [this](const std::string& reason) { stop_after(reason); }));
       }
     }
     // A process that creates communicators waits for all others. So what may fail in one of them alone comes before.
     run_in_all(processes, [&] {
       gate.wait_for(count(), [this] { return progress.has_failed(); });
-      progress.wait(0);  // throws the first failure
+      progress.check();
     });
     communicator_ids = exchange_communicator_ids(plans, platform, processes);
+    is_connected = true;
     gate.open();
-    for (const std::unique_ptr<Worker>& worker : workers) {
-      wait_until(processes.transport,
-                 [&](std::chrono::milliseconds at_most) { return worker->wait_for_start(at_most); });
-    }
-    progress.wait(0);
+    wait({0}, processes.transport);
     for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
@@ -121,17 +99,54 @@ struct GpuModule::Impl {
     }
   }
 
-  // Destroying a device may wait for work of other GPUs. So devices are destroyed when all workers have finished or
-  // failed. Device 0 is destroyed last, because it has allocated the pinned batches, which other devices may read.
-  void stop() {
-    for (const std::unique_ptr<Worker>& worker : workers) worker->end();
-    for (const std::unique_ptr<Worker>& worker : workers) worker->wait_for_end();
-    for (auto worker = workers.rbegin(); worker != workers.rend(); ++worker) (*worker)->close();
+  // Returns when the GPUs of this process have done the work of the ticket. What GPUs do together does not end if one
+  // of them, or its process, is gone. So this looks after both.
+  void wait(Ticket ticket, Transport* transport) {
+    const std::chrono::milliseconds interval = transport != nullptr ? std::chrono::milliseconds(50)
+                                               : count() > 1        ? std::chrono::milliseconds(1000)
+                                                                    : std::chrono::hours(1);
+    try {
+      if (progress.wait_for(ticket.number, interval)) return;
+      std::optional<Watch> watch;
+      if (transport != nullptr) watch.emplace(*transport);
+      do {
+        if (watch) watch->goes_on();
+        for (const std::unique_ptr<Worker>& worker : workers) worker->check_for_late_call();
+      } while (!progress.wait_for(ticket.number, interval));
+    } catch (...) {
+      if (progress.fail(ticket.number, std::current_exception())) stop_after(message_of(std::current_exception()));
+      throw;
+    }
   }
 
-  void abort(const std::string& reason) {
+  // Makes all workers leave what they do after the first failure, of a worker or of another process.
+  void stop_after(const std::string& failure) {
+    const bool may_hold_others = is_connected && plans.by_gpu.front().front().division.gpus() > 1;
+    if (may_hold_others) platform.give_up(failure);
     const std::lock_guard lock(workers_mutex);
-    for (const std::unique_ptr<Worker>& worker : workers) worker->abort(reason);
+    for (const std::unique_ptr<Worker>& worker : workers) worker->abort("another GPU has failed");
+  }
+
+  // Ends the workers and destroys the devices. Destroying a device may wait for work of other GPUs, so this happens
+  // when all workers have finished or failed. Device 0 is destroyed last, because it has allocated the pinned batches,
+  // which other devices may read. Once the GPUs are given up, everything stays as it is.
+  static void end(std::unique_ptr<Impl> module) {
+    for (const std::unique_ptr<Worker>& worker : module->workers) worker->end();
+    const auto has_ended = [&](const std::unique_ptr<Worker>& worker) {
+      while (!worker->wait_for_end(std::chrono::milliseconds(50))) {
+        if (module->platform.given_up() && module->progress.left_to_stop().count() == 0) return false;
+      }
+      return true;
+    };
+    const bool have_ended = std::all_of(module->workers.begin(), module->workers.end(), has_ended);
+    if (have_ended && !module->platform.given_up()) {
+      for (auto worker = module->workers.rbegin(); worker != module->workers.rend(); ++worker) (*worker)->close();
+      return;
+    }
+    static auto& kept = *new std::vector<std::unique_ptr<Impl>>;  // never destroyed
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(module));
   }
 
   // Allocates host memory for the batches of all entries. Called once, on the thread of the first GPU.
@@ -199,6 +214,7 @@ struct GpuModule::Impl {
   }
 
   const int number = next_number();
+  Platform& platform;
   const Plans plans;
   const MakeKernel make_kernel;
   // By GPU: the index of each command in instructions().
@@ -206,6 +222,7 @@ struct GpuModule::Impl {
   Progress progress;
   std::vector<EntryState> entries;
   Gate gate;
+  std::atomic<bool> is_connected = false;  // whether ranks may wait for one another in calls of a library
   CommunicatorIds communicator_ids;
   std::mutex workers_mutex;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -214,11 +231,20 @@ struct GpuModule::Impl {
 };
 
 GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes)
-    : Module(std::move(source), processes),
-      impl_(std::make_unique<Impl>(platform, std::move(plans), options, processes)) {}
+    : Module(std::move(source), processes), impl_(std::make_unique<Impl>(platform, std::move(plans), options)) {
+  try {
+    impl_->start(processes);
+  } catch (...) {
+    if (impl_->progress.fail(0, std::current_exception())) impl_->stop_after(message_of(std::current_exception()));
+    Impl::end(std::move(impl_));
+    throw;
+  }
+}
 GpuModule::GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
     : GpuModule(source, platform, plan_all_gpus(source, gpus, options), options) {}
-GpuModule::~GpuModule() = default;
+GpuModule::~GpuModule() {
+  if (impl_) Impl::end(std::move(impl_));
+}
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
   const BatchLayout& batches = impl_->plans.sizes.batches[entry];
@@ -320,15 +346,7 @@ Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
 
 bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
 
-void GpuModule::wait(Ticket ticket) {
-  try {
-    wait_until(processes().transport,
-               [&](std::chrono::milliseconds at_most) { return impl_->progress.wait_for(ticket.number, at_most); });
-  } catch (...) {
-    if (impl_->progress.fail(ticket.number, std::current_exception())) impl_->abort("another process is gone");
-    throw;
-  }
-}
+void GpuModule::wait(Ticket ticket) { impl_->wait(ticket, processes().transport); }
 
 int GpuModule::workers() const { return impl_->count(); }
 std::int64_t GpuModule::barriers_per_step(std::size_t entry) const { return barriers_of(plan(entry)); }

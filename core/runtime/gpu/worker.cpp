@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::gpu {
 namespace {
 
 // The maximum number of tickets whose work is queued on the device but not done.
 constexpr std::size_t most_ahead = Executor::max_pending_reads;
+
+}  // namespace
 
 std::string message_of(const std::exception_ptr& failure) {
   try {
@@ -23,8 +26,6 @@ std::string message_of(const std::exception_ptr& failure) {
   }
 }
 
-}  // namespace
-
 void Progress::advance(int worker, std::int64_t ticket) {
   const std::lock_guard lock(mutex_);
   done_[static_cast<std::size_t>(worker)] = ticket;
@@ -36,6 +37,7 @@ bool Progress::fail(std::int64_t ticket, std::exception_ptr failure) {
   if (failure_) return false;
   failure_ = std::move(failure);
   failed_ = ticket;
+  failed_at_ = std::chrono::steady_clock::now();
   changed_.notify_all();
   return true;
 }
@@ -48,6 +50,11 @@ void Progress::skip(std::int64_t ticket) {
 bool Progress::has_failed() const {
   const std::lock_guard lock(mutex_);
   return failure_ != nullptr;
+}
+
+void Progress::check() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 std::int64_t Progress::least_done() const { return *std::min_element(done_.begin(), done_.end()); }
@@ -63,9 +70,24 @@ void Progress::wait(std::int64_t ticket) {
 
 bool Progress::wait_for(std::int64_t ticket, std::chrono::milliseconds at_most) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, at_most, [&] { return least_done() >= ticket; })) return false;
-  if (failure_ && failed_ <= ticket) std::rethrow_exception(failure_);
+  const auto is_done = [&] { return least_done() >= ticket; };
+  changed_.wait_for(lock, at_most, [&] { return is_done() || failure_; });
+  if (!failure_) return is_done();
+  if (!changed_.wait_until(lock, failed_at_ + time_to_stop(), is_done) || failed_ <= ticket) {
+    std::rethrow_exception(failure_);
+  }
   return true;
+}
+
+std::chrono::milliseconds Progress::left_to_stop() const {
+  const std::lock_guard lock(mutex_);
+  const auto left = failed_at_ + time_to_stop() - std::chrono::steady_clock::now();
+  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds(0));
+}
+
+std::chrono::milliseconds time_to_stop() {
+  const std::chrono::duration<double> most = std::chrono::seconds(5);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::min(most, gpu_timeout()));
 }
 
 Worker::Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
@@ -80,24 +102,15 @@ Worker::~Worker() {
   close();
 }
 
-void Worker::wait_for_start() {
-  while (!wait_for_start(std::chrono::hours(1))) continue;
-}
-
-bool Worker::wait_for_start(std::chrono::milliseconds at_most) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, at_most, [&] { return has_begun_; });
-}
-
 void Worker::end() {
   const std::lock_guard lock(mutex_);
   ends_ = true;
   changed_.notify_all();
 }
 
-void Worker::wait_for_end() {
+bool Worker::wait_for_end(std::chrono::milliseconds at_most) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return has_ended_; });
+  return changed_.wait_for(lock, at_most, [&] { return has_ended_; });
 }
 
 void Worker::close() {
@@ -115,13 +128,18 @@ void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::
   changed_.notify_all();
 }
 
-// A worker that fails itself aborts its own device on its own thread, after the others: see end_collectives().
 void Worker::abort(const std::string& reason) noexcept {
-  if (thread_.get_id() == std::this_thread::get_id()) return;
   const std::lock_guard lock(mutex_);
   is_aborted_ = true;
-  changed_.notify_all();
   if (device_) device_->abort(reason);
+}
+
+void Worker::check_for_late_call() {
+  const std::lock_guard lock(mutex_);
+  if (!device_) return;
+  if (const std::string call = device_->late_call(); !call.empty()) {
+    fail_running(call, "another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
+  }
 }
 
 void Worker::run(Platform& platform, int module, const RanksHere& ranks,
@@ -137,14 +155,9 @@ void Worker::run(Platform& platform, int module, const RanksHere& ranks,
   } catch (...) {
     if (progress_.fail(0, std::current_exception())) failed_(message_of(std::current_exception()));
   }
-  {
-    const std::lock_guard lock(mutex_);
-    has_begun_ = true;
-    changed_.notify_all();
-  }
+  progress_.advance(gpu_, 0);
   if (executor_) carry_out();
   executor_.reset();
-  if (progress_.has_failed()) end_collectives();
   std::unique_ptr<Device> device;  // destroyed on the thread that owns it
   std::unique_lock lock(mutex_);
   has_ended_ = true;
@@ -153,21 +166,9 @@ void Worker::run(Platform& platform, int module, const RanksHere& ranks,
   device = std::move(device_);
 }
 
-void Worker::end_collectives() {
-  if (device_) device_->abort("another GPU has failed");
-}
-
 std::optional<Worker::Item> Worker::next(bool wait) {
   std::unique_lock lock(mutex_);
-  const auto is_due = [&] { return ends_ || !queue_.empty(); };
-  if (wait) changed_.wait(lock, [&] { return is_due() || is_aborted_; });
-  if (wait && !is_due()) {
-    // Another GPU has failed while this worker was idle.
-    lock.unlock();
-    end_collectives();
-    lock.lock();
-    changed_.wait(lock, is_due);
-  }
+  if (wait) changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
   if (queue_.empty()) return std::nullopt;
   Item item = std::move(queue_.front());
   queue_.pop_front();
@@ -180,15 +181,15 @@ void Worker::wait_for_work(std::chrono::nanoseconds at_most) {
 }
 
 void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work) {
-  if (progress_.has_failed()) {
-    end_collectives();
-    return progress_.skip(ticket);
-  }
+  if (progress_.has_failed()) return progress_.skip(ticket);
   try {
     work(*executor_);
   } catch (...) {
-    if (progress_.fail(ticket, std::current_exception())) failed_(message_of(std::current_exception()));
-    end_collectives();
+    if (progress_.fail(ticket, std::current_exception())) {
+      failed_(message_of(std::current_exception()));
+    } else {
+      progress_.skip(ticket);
+    }
   }
 }
 
