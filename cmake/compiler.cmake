@@ -81,9 +81,8 @@ endif()
 
 include_directories("${CMAKE_SOURCE_DIR}")
 
-# scripts/bundle puts libraries into a folder lib beside that of a copy of the program. The old tag, by which a library
-# finds what it needs itself there too.
-set(CMAKE_BUILD_RPATH "\$ORIGIN/../lib")
+# The old tag, by which the libraries of the program find what they need themselves in its folders, too: in those of
+# this machine where it was built, and in lib/pmaptrain where it is installed (package.cmake).
 add_link_options(-Wl,--disable-new-dtags)
 
 find_program(CCACHE_PROGRAM ccache)

@@ -5,6 +5,9 @@ set(documents share/doc/pmaptrain)
 
 set_target_properties(pmaptrain PROPERTIES INSTALL_RPATH "\$ORIGIN/../${private_libraries}")
 install(TARGETS pmaptrain RUNTIME DESTINATION bin COMPONENT program)
+# What scripts/bundle takes, which copies the libraries itself.
+set_target_properties(pmaptrain_tests PROPERTIES INSTALL_RPATH "\$ORIGIN/../${private_libraries}")
+install(TARGETS pmaptrain pmaptrain_tests RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
 
 # Debian 12 has no oneDNN 3: the one that scripts/bootstrap unpacked comes along, in a folder where nobody else finds it.
 if(NOT PMAPTRAIN_REFERENCE_KERNELS AND dnnl_DIR MATCHES "^${CMAKE_SOURCE_DIR}/third_party/")
