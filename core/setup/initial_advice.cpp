@@ -55,6 +55,7 @@ std::pair<double, double> mean_and_std(const std::optional<spec::Normalize>& nor
 std::string written(const spec::Normalize& normalize, bool wide) {
   const auto list = [&](const std::vector<double>& numbers) {
     std::vector<std::string> texts;
+    texts.reserve(numbers.size());
     for (const double number : numbers) texts.push_back(wide ? exact(number) : exact(static_cast<float>(number)));
     return "[" + join(texts, ", ") + "]";
   };

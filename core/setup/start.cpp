@@ -69,7 +69,7 @@ PlannedSource plan_by(std::unique_ptr<Backend> backend, Source source, std::stri
 
 // Processes may find different numbers of GPUs, so `auto` takes the CPU in all of them.
 std::string why_no_gpus_of_several() {
-  const std::string why = "several processes carry the run";
+  std::string why = "several processes carry the run";
   const Gpus gpus = find_gpus();
   if (gpus.all.empty()) return why;
   return why + "; backend: cuda would use the " + counted(std::ssize(gpus.all), "GPU") + " found here";
@@ -166,7 +166,7 @@ std::vector<data::Stream> training_streams(const Setup& setup) {
 }
 
 std::vector<data::Stream> training_streams(const Setup& setup, const Module& module) {
-  const std::vector<data::Stream> all = training_streams(setup);
+  std::vector<data::Stream> all = training_streams(setup);
   if (all.size() == 1) return all;
   const IndexRange own = module.member_share().members();
   return {all.begin() + own.first, all.begin() + own.first + own.count};

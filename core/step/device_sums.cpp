@@ -151,7 +151,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   constants.insert(constants.end(), values.numbers.begin(), values.numbers.end());
   const auto body = [&](std::span<const Value> consts, std::span<const Value> carries, std::span<const Value> slices) {
     const auto taken = [&](std::size_t count) {
-      const std::vector<Value> first(consts.begin(), consts.begin() + static_cast<std::ptrdiff_t>(count));
+      std::vector<Value> first(consts.begin(), consts.begin() + static_cast<std::ptrdiff_t>(count));
       consts = consts.subspan(count);
       return first;
     };

@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/model/arithmetic.h"
+#include "core/model/gathers.h"
 #include "core/step/clipping.h"
 #include "core/step/timetable.h"
 

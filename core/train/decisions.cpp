@@ -107,9 +107,11 @@ std::vector<std::string> Decisions::no_value_warnings(const Measures& measures, 
   for (const auto& [metric, keys] : idle) {
     if (!without_value_.insert(metric).second) continue;
     const bool is_of_classes = metric.starts_with("roc_auc") || metric.starts_with("average_precision");
-    warnings.push_back(metric + " has no value (NaN) on the " + split + " split" +
-                       (is_of_classes ? ", as where a class has no example there" : "") + ": " + listed(keys, "and") +
-                       (keys.size() == 1 ? " does" : " do") + " nothing until it has one");
+    std::string& warning = warnings.emplace_back(metric);
+    warning.append(" has no value (NaN) on the ").append(split).append(" split");
+    if (is_of_classes) warning += ", as where a class has no example there";
+    warning.append(": ").append(listed(keys, "and")).append(keys.size() == 1 ? " does" : " do");
+    warning += " nothing until it has one";
   }
   return warnings;
 }

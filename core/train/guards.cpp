@@ -94,7 +94,7 @@ std::string Guards::advice(std::int64_t updates) const {
 std::string Guards::replayed(std::int64_t step, std::int64_t updates) const {
   const Module& module = reader_.module();
   const MemberShare& share = module.member_share();
-  const std::string here = share.has(member_) ? replayed_here(step, updates) : std::string();
+  std::string here = share.has(member_) ? replayed_here(step, updates) : std::string();
   if (share.is_whole()) return here;
   return texts_of_all(module.processes(), here)[static_cast<std::size_t>(share.first_process(member_))];
 }

@@ -19,6 +19,7 @@ namespace {
 template <class Event>
 std::vector<Event> values_of(std::map<std::int64_t, Event> by_member) {
   std::vector<Event> events;
+  events.reserve(by_member.size());
   for (auto& [member, event] : by_member) events.push_back(std::move(event));
   return events;
 }

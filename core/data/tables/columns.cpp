@@ -188,6 +188,7 @@ std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, 
 
 std::string shown_names(const std::vector<spec::ColumnName>& columns) {
   std::vector<std::string> names;
+  names.reserve(columns.size());
   for (const spec::ColumnName& column : columns) names.push_back("'" + column.text + "'");
   return join(names, ", ");
 }

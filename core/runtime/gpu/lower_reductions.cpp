@@ -80,6 +80,7 @@ std::vector<Location> Lowering::addends(const Equation& equation, int operand, s
   // A sum over rows of several devices is one addend.
   if (of.span > 0) found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<Location> places;
+  places.reserve(found.size());
   for (const auto& [block, slice] : found) places.push_back(place(operand, slice));
   return places;
 }

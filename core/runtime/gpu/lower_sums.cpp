@@ -59,6 +59,7 @@ std::vector<int> Lowering::sum_over_gpus(const Equation& equation, const SumTree
     for (std::size_t begin = 0; begin < memory.bytes;) {
       const std::size_t end = end_of_message(begin, memory.bytes, begins, parts, options_.message_bytes);
       std::vector<Location> places;
+      places.reserve(memories.size());
       for (const auto& each : memories) places.push_back({each[m].begin.buffer, each[m].begin.offset + begin});
       sum_message(equation, tree, memory.dtype, places, {all, begin}, end - begin);
       begin = end;

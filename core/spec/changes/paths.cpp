@@ -51,7 +51,7 @@ fs::path folder_of(const std::string& data_root) {
 std::optional<fs::path> found_beside(const std::string& directory, const fs::path& path) {
   std::error_code error;
   for (fs::path at = fs::absolute(directory, error).lexically_normal();; at = at.parent_path()) {
-    if (const std::optional<fs::path> found = found_below(at, path)) return found;
+    if (std::optional<fs::path> found = found_below(at, path)) return found;
     if (at == at.root_path() || at.empty()) return std::nullopt;
   }
 }

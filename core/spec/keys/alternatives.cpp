@@ -168,7 +168,8 @@ class Refusal {
       found.yaml = given.front().second;
     } else if (!given.empty()) {
       std::vector<std::string> items;
-      for (const auto& [name, value] : given) items.push_back(name + ": " + value);
+      items.reserve(given.size());
+      for (const auto& [name, value] : given) items.push_back(std::string(name).append(": ").append(value));
       found.yaml = "{" + join(items, ", ") + "}";
     }
     return found;
