@@ -105,10 +105,14 @@ Bytes random_values(DType dtype, std::int64_t count, unsigned seed, bool special
   });
 }
 
-void KernelCase::complete(unsigned seed) {
+void KernelCase::infer_results() {
   if (stacked.empty()) stacked.assign(operands.size(), true);
   const Mesh mesh;
   if (results.empty()) results = op.infer({.mesh = mesh, .operands = operands});
+}
+
+void KernelCase::complete(unsigned seed) {
+  infer_results();
   values.resize(operands.size());
   // A library may multiply the zeros of its padding, which the references skip, and may flush subnormals.
   const bool special = !is_by_library(*this);

@@ -41,7 +41,8 @@ struct KernelCase {
   std::vector<Type> results = {};  // the type rule's where nothing is said
   bool tf32 = false;               // as in GpuRequest
 
-  // Fills in what is not said.
+  // Fill in what is not said: all but the values, or all.
+  void infer_results();
   void complete(unsigned seed);
   GpuRequest request() const;
 };

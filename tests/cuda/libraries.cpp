@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/ops/all.h"
-#include "core/ops/list.h"
 #include "tests/catch.h"
+#include "tests/cuda/library_cases.h"
 #include "tests/cuda/on_gpu.h"
 #include "tests/gpu/gpus.h"
 
@@ -19,54 +19,8 @@ namespace {
 
 Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
-Shape transposed(Shape shape, bool swap) {
-  if (swap) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);
-  return shape;
-}
-
-// On one logical device, and on three that share what is not stacked.
-void check_stacked(const Op& op, const std::vector<Type>& operands, const std::vector<bool>& stacked) {
-  check_on_gpu({op, operands});
-  check_on_gpu({op, operands, 3, stacked});
-  check_on_gpu({op, operands, 3});
-}
-
-struct Convolution {
-  Shape x, kernel;
-  std::vector<std::int64_t> strides;
-  ops::Padding padding;
-  std::vector<std::int64_t> dilation = {1, 1};
-  std::int64_t groups = 1;
-};
-const Convolution convolutions[] = {
-    {{4, 9, 7, 5}, {3, 2, 5, 7}, {1, 1}, {{0, 0}, {0, 0}}},            // no size is a multiple of another
-    {{4, 28, 28, 1}, {3, 3, 1, 32}, {1, 1}, {{1, 1}, {1, 1}}},         // one channel
-    {{2, 16, 16, 64}, {3, 3, 64, 32}, {2, 2}, {{0, 1}, {0, 1}}},       // strides, padding at the end
-    {{2, 12, 12, 8}, {3, 3, 8, 8}, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},  // dilation
-    {{2, 8, 8, 12}, {3, 3, 3, 8}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 4},
-    {{2, 8, 8, 16}, {3, 3, 1, 32}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16},  // depthwise, two results for a channel
-};
-
-Shape result_of(const Op& op, const std::vector<Type>& operands) {
-  const Mesh mesh;
-  return op.infer({.mesh = mesh, .operands = operands})[0].shape;
-}
-
-std::string name_of(const Convolution& c, DType dtype) {
-  return std::string(to_string(dtype)) + to_string(c.x) + " by " + to_string(c.kernel);
-}
-
-// A convolution and its gradients.
-struct Three {
-  KernelCase forward, input_grad, kernel_grad;
-};
-Three three_of(const Convolution& c, DType dtype, bool relu = false) {
-  const Type x = array(dtype, c.x), kernel = array(dtype, c.kernel), bias = array(dtype, {c.kernel[3]});
-  const ops::Conv conv{c.strides, c.padding, relu, c.dilation, c.groups, {}};
-  const Type y = array(dtype, result_of(conv, {x, kernel}));
-  return {{conv, {x, kernel, bias}},
-          {ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y}},
-          {ops::ConvKernelGrad{c.strides, c.padding, c.kernel, true, c.dilation, c.groups, {}}, {x, y}}};
+void check_all(const NamedCases& some) {
+  for (const KernelCase& c : some.cases) check_on_gpu(c);
 }
 
 // Rows of zeros around an image [N, H, W, C].
@@ -131,80 +85,44 @@ void plant(Bytes& values, DType dtype, float special) {
 TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-    for (const bool a : {false, true}) {
-      for (const bool b : {false, true}) {
-        const Type x = array(dtype, transposed({37, 65}, a)), y = array(dtype, transposed({65, 10}, b));
-        check_stacked(ops::Matmul{.transpose_a = a, .transpose_b = b}, {x, y}, {true, false});
-        for (const bool relu : {false, true}) {
-          const ops::Matmul op{.transpose_a = a, .transpose_b = b, .relu = relu};
-          check_stacked(op, {x, y, array(dtype, {10})}, {true, false, false});
-        }
-        const ops::BatchMatmul batch{.transpose_a = a, .transpose_b = b};
-        check_stacked(batch, {array(dtype, transposed({3, 6, 33}, a)), array(dtype, transposed({3, 33, 5}, b))},
-                      {true, false});
-      }
-    }
-  }
+  for (const NamedCases& some : product_cases()) check_all(some);
 }
 
 TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  for (const DType dtype : {DType::bf16, DType::f32}) {
-    const ops::Matmul op{.relu = true};
-    check_on_gpu({op, {array(dtype, {65536, 10}), array(dtype, {10, 10}), array(dtype, {10})}});
-    check_on_gpu({op, {array(dtype, {37, 65}), array(dtype, {65, 1}), array(dtype, {1})}});
-    check_on_gpu({op, {array(dtype, {37, 65}), array(dtype, {65, 8}), array(dtype, {8})}, 3, {true, true, true}});
-  }
+  for (const NamedCases& some : long_product_cases()) check_all(some);
 }
 
 TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  const Type x = array(DType::bf16, {16, 256}), y = array(DType::bf16, {256, 8}), bias = array(DType::f32, {8});
-  check_on_gpu({ops::Matmul{}, {x, y, bias}});
-  check_on_gpu({ops::Matmul{.preferred_element_type = DType::f32}, {x, y}});
-  check_on_gpu({ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}});
+  for (const NamedCases& some : mixed_product_cases()) check_all(some);
 }
 
 TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  for (const Convolution& c : convolutions) {
-    for (const DType dtype : {DType::bf16, DType::f32}) {
-      DYNAMIC_SECTION(name_of(c, dtype)) {
-        for (const bool relu : {false, true}) {
-          const KernelCase forward = three_of(c, dtype, relu).forward;
-          check_stacked(forward.op, forward.operands, {true, false, false});
-        }
-        const Three three = three_of(c, dtype);
-        check_stacked(three.input_grad.op, three.input_grad.operands, {false, true});
-        for (const bool with_bias : {false, true}) {
-          const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
-          check_stacked(op, three.kernel_grad.operands, {true, true});
-        }
-      }
-    }
+  for (const NamedCases& some : convolution_cases()) {
+    DYNAMIC_SECTION(some.name) { check_all(some); }
   }
 }
 
 TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  const Type x = array(DType::f32, {8, 130, 128, 1}), y = array(DType::f32, {8, 130, 128, 3});
-  check_on_gpu({ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}});
+  for (const NamedCases& some : bias_gradient_cases()) check_all(some);
 }
 
 TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
-  const auto check = [](const Op& op, const std::vector<Type>& operands) {
-    KernelCase c{op, operands};
-    c.tf32 = true;
-    for (const Type& type : operands) {
+  const auto check = [](KernelCase c) {
+    for (const Type& type : c.operands) {
       std::vector<float> values(static_cast<std::size_t>(numel(type)));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(7 * i + operands.size()));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = std::sin(static_cast<float>(7 * i + c.operands.size()));
+      }
       c.values.push_back(bytes_of(values));
     }
     c.complete(0);
@@ -219,24 +137,22 @@ TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for
       largest = std::max(largest, std::abs(number(expected, i)));
       furthest = std::max(furthest, std::abs(number(found, i) - number(expected, i)));
     }
-    INFO(op.name() << ": " << furthest << " of " << largest);
+    INFO(c.op.name() << ": " << furthest << " of " << largest);
     CHECK(largest > 0.5F);
     CHECK(furthest <= 0.004F * largest);
   };
-  SECTION("a product") { check(ops::Matmul{}, {array(DType::f32, {64, 256}), array(DType::f32, {256, 32})}); }
-  const Three three = three_of(convolutions[1], DType::f32);
-  for (const KernelCase& c : {three.forward, three.input_grad, three.kernel_grad}) {
-    DYNAMIC_SECTION(c.op.name()) { check(c.op, c.operands); }
+  for (const NamedCases& some : tf32_cases()) {
+    for (const KernelCase& c : some.cases) {
+      DYNAMIC_SECTION(c.op.name()) { check(c); }
+    }
   }
 }
 
-// Without padding and groups, so that a library multiplies what the references multiply. Zero times NaN or infinity is
-// NaN in both.
+// Zero times NaN or infinity is NaN in both.
 TEST_CASE("a NaN or an infinity in a GPU's product or convolution reaches what it is multiplied into, through relu too",
           "[cuda][device][kernels][libraries]") {
   if (!has_gpus()) return;
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const Convolution convolution{{3, 10, 9, 8}, {3, 2, 8, 16}, {1, 1}, {{0, 0}, {0, 0}}};
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const float special : {nan, infinity}) {
       const auto check = [&](KernelCase c, std::size_t operand) {
@@ -254,19 +170,18 @@ TEST_CASE("a NaN or an infinity in a GPU's product or convolution reaches what i
       };
       for (const bool relu : {false, true}) {
         DYNAMIC_SECTION("the product of " << to_string(dtype) << ", " << special << ", relu " << relu) {
-          const ops::Matmul op{.relu = relu};
-          check({op, {array(dtype, {40, 64}), array(dtype, {64, 16}), array(dtype, {16})}}, 0);
-          check({op, {array(dtype, {40, 64}), array(dtype, {64, 16}), array(dtype, {16})}}, 2);
+          check(product_of_special_values(dtype, relu), 0);
+          check(product_of_special_values(dtype, relu), 2);
         }
         DYNAMIC_SECTION("the convolution of " << to_string(dtype) << ", " << special << ", relu " << relu) {
-          check(three_of(convolution, dtype, relu).forward, 0);
-          check(three_of(convolution, dtype, relu).forward, 1);
+          check(convolution_of_special_values(dtype, relu).forward, 0);
+          check(convolution_of_special_values(dtype, relu).forward, 1);
         }
       }
       DYNAMIC_SECTION("the gradients of a convolution of " << to_string(dtype) << ", " << special) {
         // The edges of dx need dy alone to be special: a library pads dy.
-        check(three_of(convolution, dtype).input_grad, 1);
-        check(three_of(convolution, dtype).kernel_grad, 1);
+        check(convolution_of_special_values(dtype, false).input_grad, 1);
+        check(convolution_of_special_values(dtype, false).kernel_grad, 1);
       }
     }
   }
@@ -284,7 +199,7 @@ TEST_CASE("operands of libraries are such that a product with their padding chan
     return beyond_rounding(some.results, by_implicit_product(c, some), run_reference(some));
   };
   int found = 0;
-  for (const Convolution& c : convolutions) {
+  for (const Convolution& c : convolutions()) {
     for (const DType dtype : {DType::bf16, DType::f32}) {
       INFO(name_of(c, dtype));
       const Three three = three_of(c, dtype);

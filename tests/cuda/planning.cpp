@@ -19,10 +19,16 @@
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/setup/start.h"
+#include "core/spec/load.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
+#include "tests/cuda/kernel_case.h"
+#include "tests/cuda/library_cases.h"
 #include "tests/cuda/module.h"
 #include "tests/files.h"
+#include "tests/gpu/gpus.h"
+#include "tests/gpu/networks.h"
+#include "tests/parity/case.h"
 #include "tests/runtime/programs.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -89,6 +95,21 @@ void prepare_all(gpu::Device& device, const Program& program, int& count) {
 
 }  // namespace
 
+TEST_CASE("every product and convolution that is compared with its reference on a GPU has a plan there",
+          "[cuda][module]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  for (const NamedCases& some : library_cases()) {
+    for (KernelCase c : some.cases) {
+      c.infer_results();
+      const GpuRequest request = c.request();
+      run_apart(some.name + ", " + to_string(c), [&] {
+        CHECK(device->prepare(c.op, request, make_gpu_kernel(c.op, request)).workspace < 1024 * mebibyte);
+      });
+    }
+  }
+}
+
 TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both precisions", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
@@ -127,43 +148,72 @@ TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]
   }
 }
 
+namespace {
+
+enum class Kernels : std::uint8_t { all, of_libraries };
+
+// Prepares the kernels of a training step as GPUs would that run it. Returns how many there are.
+int prepare_step(gpu::Device& device, const Program& training, const std::string& title, Kernels kernels) {
+  const auto program = std::make_shared<const Program>(fuse_rows(training));
+  int count = 0;
+  for (const bool deterministic : {false, true}) {
+    gpu::SharedPools shared;
+    const int gpus = gpu::possible_gpu_counts(program->mesh, 2).back();
+    const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
+    const auto for_each_kernel = [&](auto&& f) {
+      gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
+        const auto* const launch = std::get_if<gpu::Launch>(&command);
+        if (launch == nullptr) return;
+        const Op& op = launch->equation->op;
+        const GpuRequest request = gpu::request_of(plan, *launch);
+        const GpuKernel kernel = make_gpu_kernel(op, request);
+        if (kernel.is_by_library() || kernels == Kernels::all) f(op, request, kernel);
+      });
+    };
+    for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+      device.begin_preparing(op, request, kernel);
+    });
+    for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+      run_apart(title + ": " + to_string(op), [&] { device.prepare(op, request, kernel); });
+      ++count;
+    });
+  }
+  return count;
+}
+
+}  // namespace
+
 TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, generated, or by a library",
           "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
   const auto device = described_device({gpu::generate_source, 0, {}});
   if (device == nullptr) return;
+  std::vector<Network> networks = small_networks();
+  for (const std::string& config : testing::shipped_configs()) networks.push_back({config, config, {}});
   int count = 0;
-  for (const std::string& config : testing::shipped_configs()) {
-    for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
-      const auto program =
-          std::make_shared<const Program>(fuse_rows(*testing::setup_of_config(config, {precision}).training));
-      for (const bool deterministic : {false, true}) {
-        INFO(config << ", " << precision << ", deterministic " << deterministic);
-        gpu::SharedPools shared;
-        const int gpus = gpu::possible_gpu_counts(program->mesh, 2).back();
-        const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
-        const auto for_each_kernel = [&](auto&& f) {
-          gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
-            const auto* const launch = std::get_if<gpu::Launch>(&command);
-            if (launch == nullptr) return;
-            const Op& op = launch->equation->op;
-            const GpuRequest request = gpu::request_of(plan, *launch);
-            f(op, request, make_gpu_kernel(op, request));
-          });
-        };
-        for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-          device->begin_preparing(op, request, kernel);
-        });
-        for_each_kernel([&](const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-          INFO(to_string(op));
-          CHECK_NOTHROW(device->prepare(op, request, kernel));
-          ++count;
-        });
-      }
-    }
+  for (const std::string precision : {"float32", "mixed_bfloat16"}) {
+    const auto prepare = [&](const Network& network, Kernels kernels) {
+      const std::string title = network.name + ", " + precision;
+      count += prepare_step(*device, *setup_of(network, precision).training, title, kernels);
+    };
+    for (const Network& network : networks) prepare(network, Kernels::all);
+    for (const Network& network : whole_networks()) prepare(network, Kernels::of_libraries);
   }
-  CHECK(count > 400);
+  CHECK(count > 1500);
+}
+
+TEST_CASE("every product and convolution of the cases that are compared with JAX on a GPU has a plan there",
+          "[cuda][module]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  int count = 0;
+  for (const std::string& name : parity::listed_cases()) {
+    const std::filesystem::path config = parity::folder / "cases" / name / "config.yaml";
+    count += prepare_step(*device, *train::make_setup(spec::load(config.string(), {})).training, name,
+                          Kernels::of_libraries);
+  }
+  CHECK(count > 500);
 }
 
 TEST_CASE("the workspace of a config is planned for a described GPU, and is within the bound", "[cuda][module]") {

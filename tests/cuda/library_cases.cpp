@@ -1,0 +1,164 @@
+#include "tests/cuda/library_cases.h"
+
+#include <utility>
+
+#include "core/ops/all.h"
+#include "core/ops/list.h"
+
+namespace pmaptrain::test {
+namespace {
+
+Type array_of(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
+
+Shape transposed(Shape shape, bool swap) {
+  if (swap) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);
+  return shape;
+}
+
+// On one logical device, and on three: once they share what is not stacked, once nothing.
+void add_stacked(std::vector<KernelCase>& cases, const Op& op, const std::vector<Type>& operands,
+                 const std::vector<bool>& stacked) {
+  cases.push_back({op, operands});
+  cases.push_back({op, operands, 3, stacked});
+  cases.push_back({op, operands, 3});
+}
+
+Shape result_of(const Op& op, const std::vector<Type>& operands) {
+  const Mesh mesh;
+  return op.infer({.mesh = mesh, .operands = operands})[0].shape;
+}
+
+}  // namespace
+
+std::vector<NamedCases> product_cases() {
+  std::vector<NamedCases> all;
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    std::vector<KernelCase> cases;
+    for (const bool a : {false, true}) {
+      for (const bool b : {false, true}) {
+        const Type x = array_of(dtype, transposed({37, 65}, a)), y = array_of(dtype, transposed({65, 10}, b));
+        add_stacked(cases, ops::Matmul{.transpose_a = a, .transpose_b = b}, {x, y}, {true, false});
+        for (const bool relu : {false, true}) {
+          const ops::Matmul op{.transpose_a = a, .transpose_b = b, .relu = relu};
+          add_stacked(cases, op, {x, y, array_of(dtype, {10})}, {true, false, false});
+        }
+        const ops::BatchMatmul batch{.transpose_a = a, .transpose_b = b};
+        add_stacked(cases, batch,
+                    {array_of(dtype, transposed({3, 6, 33}, a)), array_of(dtype, transposed({3, 33, 5}, b))},
+                    {true, false});
+      }
+    }
+    all.push_back({"products of " + std::string(pmaptrain::to_string(dtype)), std::move(cases)});
+  }
+  return all;
+}
+
+std::vector<NamedCases> long_product_cases() {
+  std::vector<NamedCases> all;
+  const ops::Matmul op{.relu = true};
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const auto product = [dtype](std::int64_t m, std::int64_t k, std::int64_t n) {
+      return std::vector<Type>{array_of(dtype, {m, k}), array_of(dtype, {k, n}), array_of(dtype, {n})};
+    };
+    all.push_back({"long products of " + std::string(pmaptrain::to_string(dtype)),
+                   {{op, product(65536, 10, 10)}, {op, product(37, 65, 1)}, {op, product(37, 65, 8), 3}}});
+  }
+  return all;
+}
+
+std::vector<NamedCases> mixed_product_cases() {
+  const Type x = array_of(DType::bf16, {16, 256}), y = array_of(DType::bf16, {256, 8}),
+             bias = array_of(DType::f32, {8});
+  return {{"products of bf16 with f32",
+           {{ops::Matmul{}, {x, y, bias}},
+            {ops::Matmul{.preferred_element_type = DType::f32}, {x, y}},
+            {ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}}}}};
+}
+
+const std::vector<Convolution>& convolutions() {
+  static const std::vector<Convolution> all = {
+      {{4, 9, 7, 5}, {3, 2, 5, 7}, {1, 1}, {{0, 0}, {0, 0}}},            // no size is a multiple of another
+      {{4, 28, 28, 1}, {3, 3, 1, 32}, {1, 1}, {{1, 1}, {1, 1}}},         // one channel
+      {{2, 16, 16, 64}, {3, 3, 64, 32}, {2, 2}, {{0, 1}, {0, 1}}},       // strides, padding at the end
+      {{2, 12, 12, 8}, {3, 3, 8, 8}, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},  // dilation
+      {{2, 8, 8, 12}, {3, 3, 3, 8}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 4},
+      {{2, 8, 8, 16}, {3, 3, 1, 32}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16},  // depthwise, two results for a channel
+  };
+  return all;
+}
+
+std::string name_of(const Convolution& c, DType dtype) {
+  return std::string(pmaptrain::to_string(dtype)) + pmaptrain::to_string(c.x) + " by " + pmaptrain::to_string(c.kernel);
+}
+
+Three three_of(const Convolution& c, DType dtype, bool relu) {
+  const Type x = array_of(dtype, c.x), kernel = array_of(dtype, c.kernel), bias = array_of(dtype, {c.kernel[3]});
+  const ops::Conv conv{c.strides, c.padding, relu, c.dilation, c.groups, {}};
+  const Type y = array_of(dtype, result_of(conv, {x, kernel}));
+  return {{conv, {x, kernel, bias}},
+          {ops::ConvInputGrad{c.strides, c.padding, c.x, c.dilation, c.groups, {}}, {kernel, y}},
+          {ops::ConvKernelGrad{c.strides, c.padding, c.kernel, true, c.dilation, c.groups, {}}, {x, y}}};
+}
+
+std::vector<NamedCases> convolution_cases() {
+  std::vector<NamedCases> all;
+  for (const Convolution& c : convolutions()) {
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      std::vector<KernelCase> cases;
+      for (const bool relu : {false, true}) {
+        const KernelCase forward = three_of(c, dtype, relu).forward;
+        add_stacked(cases, forward.op, forward.operands, {true, false, false});
+      }
+      const Three three = three_of(c, dtype);
+      add_stacked(cases, three.input_grad.op, three.input_grad.operands, {false, true});
+      for (const bool with_bias : {false, true}) {
+        const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
+        add_stacked(cases, op, three.kernel_grad.operands, {true, true});
+      }
+      all.push_back({name_of(c, dtype), std::move(cases)});
+    }
+  }
+  return all;
+}
+
+std::vector<NamedCases> bias_gradient_cases() {
+  const Type x = array_of(DType::f32, {8, 130, 128, 1}), y = array_of(DType::f32, {8, 130, 128, 3});
+  return {{"the gradient of a bias",
+           {{ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}}}}};
+}
+
+std::vector<NamedCases> tf32_cases() {
+  const Three three = three_of(convolutions()[1], DType::f32);
+  std::vector<KernelCase> cases = {{ops::Matmul{}, {array_of(DType::f32, {64, 256}), array_of(DType::f32, {256, 32})}},
+                                   three.forward,
+                                   three.input_grad,
+                                   three.kernel_grad};
+  for (KernelCase& c : cases) c.tf32 = true;
+  return {{"TF32", std::move(cases)}};
+}
+
+KernelCase product_of_special_values(DType dtype, bool relu) {
+  return {ops::Matmul{.relu = relu}, {array_of(dtype, {40, 64}), array_of(dtype, {64, 16}), array_of(dtype, {16})}};
+}
+
+Three convolution_of_special_values(DType dtype, bool relu) {
+  return three_of({{3, 10, 9, 8}, {3, 2, 8, 16}, {1, 1}, {{0, 0}, {0, 0}}}, dtype, relu);
+}
+
+std::vector<NamedCases> library_cases() {
+  std::vector<NamedCases> all;
+  for (auto&& some : {product_cases(), long_product_cases(), mixed_product_cases(), convolution_cases(),
+                      bias_gradient_cases(), tf32_cases()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    for (const bool relu : {false, true}) {
+      const Three three = convolution_of_special_values(dtype, relu);
+      all.push_back({"special values of " + std::string(pmaptrain::to_string(dtype)),
+                     {product_of_special_values(dtype, relu), three.forward, three.input_grad, three.kernel_grad}});
+    }
+  }
+  return all;
+}
+
+}  // namespace pmaptrain::test

@@ -1,0 +1,54 @@
+// The matrix products and convolutions that tests compare with the references on a device. All of them are planned for
+// a described GPU, too, so that a shape which a library does not take is found without one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/ops/conv/conv.h"
+#include "tests/cuda/kernel_case.h"
+
+namespace pmaptrain::test {
+
+struct NamedCases {
+  std::string name;
+  std::vector<KernelCase> cases;
+};
+
+// However they are transposed, with bias and relu; one for each element type.
+std::vector<NamedCases> product_cases();
+// Of many rows, of one column, and of three devices that share nothing.
+std::vector<NamedCases> long_product_cases();
+// Of bf16, with a bias or a result of f32.
+std::vector<NamedCases> mixed_product_cases();
+
+struct Convolution {
+  Shape x, kernel;
+  std::vector<std::int64_t> strides;
+  ops::Padding padding;
+  std::vector<std::int64_t> dilation = {1, 1};
+  std::int64_t groups = 1;
+};
+const std::vector<Convolution>& convolutions();
+std::string name_of(const Convolution& c, DType dtype);
+
+// A convolution with a bias, and its gradients.
+struct Three {
+  KernelCase forward, input_grad, kernel_grad;
+};
+Three three_of(const Convolution& c, DType dtype, bool relu = false);
+
+// Each convolution with and without relu, and its gradients with and without that of a bias.
+std::vector<NamedCases> convolution_cases();
+// The sum of a bias's gradient over more pixels than one pass of the kernel has.
+std::vector<NamedCases> bias_gradient_cases();
+// A product, and a convolution with its gradients.
+std::vector<NamedCases> tf32_cases();
+// Without padding and groups, so that a library multiplies what the references multiply.
+KernelCase product_of_special_values(DType dtype, bool relu);
+Three convolution_of_special_values(DType dtype, bool relu);
+
+// All of these.
+std::vector<NamedCases> library_cases();
+
+}  // namespace pmaptrain::test
