@@ -2,6 +2,7 @@
 // from the shapes alone, on any machine, and executed by a Device (core/runtime/gpu/device.h).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,6 +56,7 @@ struct GpuLaunch {
   unsigned blocks[3] = {1, 1, 1};
   unsigned threads = 256;  // threads per block
   std::vector<GpuArgument> arguments;
+  bool on_tensor_cores = false;  // whether it multiplies there, operands rounded to bf16
 };
 
 // Calls a library (cuBLASLt) for matrix products of floating-point elements: result [m,n] = relu(a b + bias). The
@@ -103,6 +105,12 @@ struct GpuKernel {
       if (const T* found = std::get_if<T>(&command)) return found;
     }
     return nullptr;
+  }
+  bool is_on_tensor_cores() const {
+    return std::any_of(commands.begin(), commands.end(), [](const GpuCommand& command) {
+      const GpuLaunch* const launch = std::get_if<GpuLaunch>(&command);
+      return launch != nullptr && launch->on_tensor_cores;
+    });
   }
   bool is_by_library() const { return find<GpuMatmul>() != nullptr || find<GpuConv>() != nullptr; }
 };

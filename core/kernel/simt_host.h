@@ -1,12 +1,14 @@
 // CUDA's built-ins on the host, for tests. A grid runs block by block on the calling thread. The threads of a block are
-// fibers, which switch only at barriers, in an order that the caller chooses. A kernel that lacks a barrier gives
-// different results in different orders. Shared memory is filled with NaNs. It is an error if threads of a block wait
-// at different barriers, or if a thread never reaches a barrier at which others wait.
+// fibers, which switch only at barriers and where the lanes of a warp exchange values, in an order that the caller
+// chooses. A kernel that lacks a barrier gives different results in different orders. Shared memory is filled with
+// NaNs. It is an error if threads of a block wait at different barriers, or if a thread never reaches a barrier at
+// which others wait; so it is for the lanes of a warp.
 //
 // Only sources that contain kernels may include this file, because it defines macros with CUDA's names.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -122,9 +124,21 @@ struct Thread {
   enum class State : std::uint8_t { ready, waits, done } state = State::ready;
   unsigned index = 0;
   std::unique_ptr<Fiber> fiber;
-  const void* barrier = nullptr;  // the barrier at which it waits
+  const void* barrier = nullptr;  // the barrier or the exchange at which it waits
+  bool exchanges = false;         // whether that is an exchange of its warp
   int barriers = 0;               // number of barriers it has reached
   bool vote = false;
+};
+
+// What a lane gives to the others of its warp.
+using LaneWords = std::array<std::uint32_t, 6>;
+inline constexpr unsigned warp_lanes = 32;
+
+// The values that the lanes of a warp exchange. A lane may be at the next exchange while others still read those of
+// this one, but not further.
+struct Warp {
+  std::array<std::array<LaneWords, warp_lanes>, 2> words;
+  unsigned arrived = 0, round = 0;
 };
 
 // The threads of one block, and its shared memory.
@@ -136,7 +150,12 @@ class Block {
   static inline thread_local Dim3 index;
 
   Block(const Launch& of, const std::function<void()>& body)
-      : launch(of), body_(body), run_order_(of, 0), threads_(of.threads), memory_(of.shared_bytes) {}
+      : launch(of),
+        body_(body),
+        run_order_(of, 0),
+        threads_(of.threads),
+        warps_((of.threads + warp_lanes - 1) / warp_lanes),
+        memory_(of.shared_bytes) {}
 
   const Launch launch;
 
@@ -149,6 +168,7 @@ class Block {
       threads_[i] = {};
       threads_[i].index = i;
     }
+    for (Warp& warp : warps_) warp.arrived = 0;
     while (run_ready_threads()) release_barrier();
     current = nullptr;
     if (failure_) std::rethrow_exception(failure_);
@@ -174,8 +194,34 @@ class Block {
     current_thread->barrier = site;
     current_thread->vote = vote;
     waits_ = true;
+    current_thread->exchanges = false;
     switch_to(*current_thread->fiber, next_ready());
     return any_vote_;
+  }
+
+  // Gives `mine` to the other lanes of the warp, and returns what they have given, by lane. The reference is valid up
+  // to the next exchange of this lane.
+  const std::array<LaneWords, warp_lanes>& exchange(const void* site, const LaneWords& mine) {
+    const unsigned first = current_thread->index / warp_lanes * warp_lanes;
+    Warp& warp = warps_[first / warp_lanes];
+    std::array<LaneWords, warp_lanes>& all = warp.words[warp.round % 2];
+    all[current_thread->index - first] = mine;
+    current_thread->state = Thread::State::waits;
+    current_thread->barrier = site;
+    current_thread->exchanges = true;
+    waits_ = true;
+    if (++warp.arrived == warp_lanes) {
+      for (unsigned lane = first; lane < first + warp_lanes; ++lane) {
+        if (threads_[lane].barrier != site) {
+          throw Error("thread " + std::to_string(lane) + " is at another exchange than others of its warp");
+        }
+        threads_[lane].state = Thread::State::ready;
+      }
+      warp.arrived = 0;
+      ++warp.round;
+    }
+    switch_to(*current_thread->fiber, next_ready());
+    return all;
   }
 
  private:
@@ -198,7 +244,15 @@ class Block {
     return nullptr;
   }
 
+  // Lets all threads go on that wait at a barrier, unless the lanes of some warp can go on before.
   void release_barrier() {
+    const auto is_ready = [](const Thread& thread) { return thread.state == Thread::State::ready; };
+    if (std::any_of(threads_.begin(), threads_.end(), is_ready)) return;
+    for (const Thread& thread : threads_) {
+      if (thread.state == Thread::State::waits && thread.exchanges) {
+        throw_in(thread, "waits for lanes of its warp that do not come");
+      }
+    }
     any_vote_ = false;
     const void* site = nullptr;
     for (Thread& thread : threads_) {
@@ -310,6 +364,7 @@ class Block {
   const std::function<void()>& body_;
   RunOrder run_order_;
   std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
   std::vector<std::byte> memory_;
   std::vector<std::pair<const void*, std::size_t>> arrays_;
   std::size_t used_ = 0;
@@ -359,6 +414,13 @@ struct ThreadIndex {
     static char site;                                                  \
     return pmaptrain::simt::Block::current->barrier(&site, simt_vote); \
   }(vote)
+// The words of all lanes of a warp, by lane. Each place in the source is a separate exchange.
+#define PMAPTRAIN_EXCHANGE(...)                                    \
+  [](const pmaptrain::simt::LaneWords& mine) -> const auto& {      \
+    static char site;                                              \
+    return pmaptrain::simt::Block::current->exchange(&site, mine); \
+  }                                                                \
+  (pmaptrain::simt::LaneWords{__VA_ARGS__})
 #define SHARED(type, name, count) \
   static char name##_site;        \
   type* const name = static_cast<type*>(pmaptrain::simt::Block::current->shared(&name##_site, sizeof(type) * (count)))

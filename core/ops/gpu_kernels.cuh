@@ -5,6 +5,7 @@
 
 #include "core/ops/argmax/gpu.cuh"
 #include "core/ops/attention/gpu.cuh"
+#include "core/ops/attention/tensor.cuh"
 #include "core/ops/avg_pool/gpu.cuh"
 #include "core/ops/cumsum/gpu.cuh"
 #include "core/ops/first_occurrence/gpu.cuh"

@@ -6,6 +6,9 @@
 namespace pmaptrain::ops {
 inline constexpr unsigned gpu_threads = 256;  // threads per block, unless stated otherwise
 inline constexpr unsigned norm_threads = 64;  // of the kernel norms
+// Of the kernels on tensor cores: threads per block, and the rows that a block has.
+inline constexpr unsigned tensor_threads = 128;
+inline constexpr unsigned tensor_rows = 64;
 }  // namespace pmaptrain::ops
 
 // X(name, T) for each numeric element type T, and for each type in which sums can be computed (which excludes bf16).
@@ -15,49 +18,55 @@ inline constexpr unsigned norm_threads = 64;  // of the kernel norms
 // For each size of an element in bytes, for kernels that do not depend on the type.
 #define PMAPTRAIN_WORDS(X, name) X(name, b1) X(name, b2) X(name, b4) X(name, b8)
 
-#define PMAPTRAIN_GPU_KERNELS(X)          \
-  PMAPTRAIN_WORDS(X, fill)                \
-  PMAPTRAIN_WORDS(X, copy)                \
-  PMAPTRAIN_NUMBERS(X, iota)              \
-  PMAPTRAIN_NUMBERS(X, product)           \
-  X(product, bf16_to_f32)                 \
-  PMAPTRAIN_NUMBERS(X, sum_row_parts)     \
-  PMAPTRAIN_NUMBERS(X, sum_rows)          \
-  X(sum_rows, bf16_to_f32)                \
-  PMAPTRAIN_NUMBERS(X, sum_short_rows)    \
-  X(sum_short_rows, bf16_to_f32)          \
-  PMAPTRAIN_NUMBERS(X, sum_column_parts)  \
-  PMAPTRAIN_NUMBERS(X, sum_columns)       \
-  X(sum_columns, bf16_to_f32)             \
-  PMAPTRAIN_NUMBERS(X, sum_short_columns) \
-  X(sum_short_columns, bf16_to_f32)       \
-  PMAPTRAIN_NUMBERS(X, max_row_parts)     \
-  PMAPTRAIN_NUMBERS(X, max_rows)          \
-  PMAPTRAIN_NUMBERS(X, max_short_rows)    \
-  PMAPTRAIN_NUMBERS(X, max_column_parts)  \
-  PMAPTRAIN_NUMBERS(X, max_columns)       \
-  PMAPTRAIN_NUMBERS(X, max_short_columns) \
-  PMAPTRAIN_NUMBERS(X, argmax)            \
-  PMAPTRAIN_FLOATING(X, norms)            \
-  PMAPTRAIN_FLOATING(X, segment_sum)      \
-  PMAPTRAIN_NUMBERS(X, cumsum)            \
-  PMAPTRAIN_WORDS(X, gather)              \
-  PMAPTRAIN_WORDS(X, scatter)             \
-  PMAPTRAIN_WORDS(X, scatter_base)        \
-  PMAPTRAIN_NUMBERS(X, scatter_add)       \
-  X(first_occurrence, i32)                \
-  X(first_occurrence, i64)                \
-  PMAPTRAIN_NUMBERS(X, one_hot)           \
-  PMAPTRAIN_NUMBERS(X, top_k)             \
-  X(random, uniform)                      \
-  X(random, normal)                       \
-  X(random, bernoulli)                    \
-  X(random, permutation)                  \
-  PMAPTRAIN_FLOATING(X, max_pool)         \
-  PMAPTRAIN_FLOATING(X, max_pool_grad)    \
-  PMAPTRAIN_FLOATING(X, avg_pool)         \
-  PMAPTRAIN_FLOATING(X, avg_pool_grad)    \
-  PMAPTRAIN_FLOATING(X, attention)        \
-  PMAPTRAIN_FLOATING(X, attention_delta)  \
-  PMAPTRAIN_FLOATING(X, attention_grad_q) \
-  PMAPTRAIN_FLOATING(X, attention_grad_kv)
+// For each largest width of a head.
+#define PMAPTRAIN_WIDTHS(X, name) X(name, w64) X(name, w128)
+
+#define PMAPTRAIN_GPU_KERNELS(X)              \
+  PMAPTRAIN_WORDS(X, fill)                    \
+  PMAPTRAIN_WORDS(X, copy)                    \
+  PMAPTRAIN_NUMBERS(X, iota)                  \
+  PMAPTRAIN_NUMBERS(X, product)               \
+  X(product, bf16_to_f32)                     \
+  PMAPTRAIN_NUMBERS(X, sum_row_parts)         \
+  PMAPTRAIN_NUMBERS(X, sum_rows)              \
+  X(sum_rows, bf16_to_f32)                    \
+  PMAPTRAIN_NUMBERS(X, sum_short_rows)        \
+  X(sum_short_rows, bf16_to_f32)              \
+  PMAPTRAIN_NUMBERS(X, sum_column_parts)      \
+  PMAPTRAIN_NUMBERS(X, sum_columns)           \
+  X(sum_columns, bf16_to_f32)                 \
+  PMAPTRAIN_NUMBERS(X, sum_short_columns)     \
+  X(sum_short_columns, bf16_to_f32)           \
+  PMAPTRAIN_NUMBERS(X, max_row_parts)         \
+  PMAPTRAIN_NUMBERS(X, max_rows)              \
+  PMAPTRAIN_NUMBERS(X, max_short_rows)        \
+  PMAPTRAIN_NUMBERS(X, max_column_parts)      \
+  PMAPTRAIN_NUMBERS(X, max_columns)           \
+  PMAPTRAIN_NUMBERS(X, max_short_columns)     \
+  PMAPTRAIN_NUMBERS(X, argmax)                \
+  PMAPTRAIN_FLOATING(X, norms)                \
+  PMAPTRAIN_FLOATING(X, segment_sum)          \
+  PMAPTRAIN_NUMBERS(X, cumsum)                \
+  PMAPTRAIN_WORDS(X, gather)                  \
+  PMAPTRAIN_WORDS(X, scatter)                 \
+  PMAPTRAIN_WORDS(X, scatter_base)            \
+  PMAPTRAIN_NUMBERS(X, scatter_add)           \
+  X(first_occurrence, i32)                    \
+  X(first_occurrence, i64)                    \
+  PMAPTRAIN_NUMBERS(X, one_hot)               \
+  PMAPTRAIN_NUMBERS(X, top_k)                 \
+  X(random, uniform)                          \
+  X(random, normal)                           \
+  X(random, bernoulli)                        \
+  X(random, permutation)                      \
+  PMAPTRAIN_FLOATING(X, max_pool)             \
+  PMAPTRAIN_FLOATING(X, max_pool_grad)        \
+  PMAPTRAIN_FLOATING(X, avg_pool)             \
+  PMAPTRAIN_FLOATING(X, avg_pool_grad)        \
+  PMAPTRAIN_FLOATING(X, attention)            \
+  PMAPTRAIN_FLOATING(X, attention_delta)      \
+  PMAPTRAIN_FLOATING(X, attention_grad_q)     \
+  PMAPTRAIN_FLOATING(X, attention_grad_kv)    \
+  PMAPTRAIN_WIDTHS(X, attention_tiles)        \
+  PMAPTRAIN_WIDTHS(X, attention_grad_q_tiles) \
+  PMAPTRAIN_WIDTHS(X, attention_grad_kv_tiles)

@@ -18,6 +18,12 @@ struct HeadSizes {
 const HeadSizes head_sizes[] = {{{2, 5, 2, 3}, {2, 5, 1, 3}, true},    {{1, 33, 1, 33}, {1, 33, 1, 33}, true},
                                 {{1, 17, 2, 8}, {1, 40, 2, 8}, false}, {{1, 18, 1, 70}, {1, 18, 1, 70}, true},
                                 {{1, 1, 4, 16}, {1, 1, 2, 16}, true},  {{0, 3, 1, 4}, {0, 3, 1, 4}, false}};
+// Of tensor cores: one tile that is not full, several, rows of one warp, groups of heads, and either width of a tile.
+const HeadSizes tile_sizes[] = {{{2, 5, 2, 8}, {2, 5, 1, 8}, true},
+                                {{1, 70, 1, 64}, {1, 70, 1, 64}, true},
+                                {{1, 130, 2, 24}, {1, 66, 1, 24}, false},
+                                {{1, 65, 1, 72}, {1, 65, 1, 72}, true},
+                                {{1, 17, 2, 128}, {1, 80, 2, 128}, false}};
 const Type draws_key{DType::u32, {2}, {}};
 constexpr DType of_attention[] = {DType::bf16, DType::f32, DType::f64};
 
@@ -61,4 +67,32 @@ TEST_CASE("the GPU's gradients of attention are added in the reference's order",
       c.stacked.push_back(i < 7 ? (i + choice) % 2 == 0 : (choice >> (i - 7) & 1U) == 0);
     check_launches(c);
   }
+}
+
+TEST_CASE("attention in bf16 multiplies on tensor cores, where operands are read 16 bytes at once",
+          "[cuda][device][kernels]") {
+  if (!has_gpus()) return;
+  const Type draws_rate{DType::f32, {}, {}};
+  for (const HeadSizes& s : tile_sizes) {
+    const Type q{DType::bf16, s.q, {}}, k{DType::bf16, s.k, {}}, lse{DType::f32, {s.q[0], s.q[1], s.q[2]}, {}};
+    const Type rows{DType::i64, {s.q[0]}, {}};
+    for (const bool drops : {false, true}) {
+      std::vector<Type> forward{q, k, k}, backward{q, k, k, q, lse, q};
+      for (std::vector<Type>* const operands : {&forward, &backward}) {
+        if (drops) operands->insert(operands->end(), {draws_key, rows, draws_rate, draws_rate});
+      }
+      KernelCase of_op{.op = ops::Attention{s.causal}, .operands = forward};
+      of_op.complete(7);
+      CHECK(make_gpu_kernel(of_op.op, of_op.request()).is_on_tensor_cores());
+      check_launches(of_op);
+      // Gradients of what the op itself gave: probabilities are at most 1.
+      const std::vector<Bytes> results = run_reference(of_op);
+      KernelCase of_gradient{.op = ops::AttentionGrad{s.causal}, .operands = backward};
+      of_gradient.values = {of_op.values[0], of_op.values[1], of_op.values[2], results[0], results[1], {}};
+      for (std::size_t i = 3; drops && i < of_op.values.size(); ++i) of_gradient.values.push_back(of_op.values[i]);
+      check_launches(of_gradient);
+    }
+  }
+  const Type q{DType::bf16, {2, 3, 2, 8}, {}}, k{DType::bf16, {2, 3, 1, 8}, {}};
+  check_launches(ops::Attention{true}, {q, k, k});
 }

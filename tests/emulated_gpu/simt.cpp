@@ -81,6 +81,39 @@ TEST_CASE("shared memory begins with NaN in every block and is limited", "[emula
                     "a block asks for more shared memory than it may have");
 }
 
+TEST_CASE("the lanes of a warp exchange values without the other warps of their block", "[emulated_gpu]") {
+  for (const Order order : {Order::forward, Order::reverse, Order::shuffled}) {
+    std::vector<std::uint32_t> found(96);
+    simt::launch({.grid = {}, .threads = 96, .order = order}, [&] {
+      const unsigned me = threadIdx.x;
+      std::uint32_t value = me;
+      // Each warp makes another number of exchanges.
+      for (unsigned round = 0; round < 3 + me / 32; ++round) value = PMAPTRAIN_EXCHANGE(value)[(me + 1) % 32][0];
+      __syncthreads();
+      found[me] = value;
+    });
+    for (unsigned me = 0; me < 96; ++me) CHECK(found[me] == me / 32 * 32 + (me + 3 + me / 32) % 32);
+  }
+}
+
+TEST_CASE("lanes that do not exchange with the others of their warp are an error", "[emulated_gpu]") {
+  const auto stays = [] {
+    if (threadIdx.x != 5) static_cast<void>(PMAPTRAIN_EXCHANGE(0));
+    if (threadIdx.x == 5) __syncthreads();
+  };
+  CHECK_THROWS_WITH(simt::launch({.grid = {}, .threads = 32}, stays),
+                    "thread 0 waits for lanes of its warp that do not come");
+  const auto elsewhere = [] {
+    if (threadIdx.x < 5) {
+      static_cast<void>(PMAPTRAIN_EXCHANGE(0));
+    } else {
+      static_cast<void>(PMAPTRAIN_EXCHANGE(1));
+    }
+  };
+  CHECK_THROWS_WITH(simt::launch({.grid = {}, .threads = 32}, elsewhere),
+                    "thread 0 is at another exchange than others of its warp");
+}
+
 TEST_CASE("a vote at a barrier is seen by all threads of the block alone", "[emulated_gpu]") {
   std::vector<int> seen(3 * 8);
   for (const Order order : {Order::forward, Order::reverse, Order::shuffled}) {

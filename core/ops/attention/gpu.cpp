@@ -8,10 +8,29 @@
 namespace pmaptrain::ops {
 namespace {
 
-// The queries, or keys, that a block of threads has (near_rows in gpu.cuh).
-constexpr std::int64_t rows_of_block = 16;
+// Which kernels are taken: those for any type and width (gpu.cuh), or those on tensor cores (tensor.cuh), which read 16
+// bytes at once.
+struct Kernels {
+  bool on_tensor_cores;
+  std::string_view suffix;  // of their names
+  std::int64_t rows;        // the queries, or keys, that a block of threads has
+  unsigned threads = gpu_threads;
 
-std::int64_t blocks_of(std::int64_t rows) { return (rows + rows_of_block - 1) / rows_of_block; }
+  Kernels(DType dtype, std::int64_t width)
+      : on_tensor_cores(dtype == DType::bf16 && width % 8 == 0 && width <= 128),
+        suffix(on_tensor_cores ? (width <= 64 ? "w64" : "w128") : to_string(dtype)),
+        rows(on_tensor_cores ? tensor_rows : 16),
+        threads(on_tensor_cores ? tensor_threads : gpu_threads) {}
+
+  std::int64_t blocks(std::int64_t all_rows) const { return (all_rows + rows - 1) / rows; }
+  GpuLaunch launch(std::string_view base, std::string_view base_of_tiles, std::int64_t count,
+                   std::vector<GpuArgument> arguments) const {
+    GpuLaunch launch = launch_blocks(kernel_name(on_tensor_cores ? base_of_tiles : base, suffix), count, threads,
+                                     std::move(arguments));
+    launch.on_tensor_cores = on_tensor_cores;
+    return launch;
+  }
+};
 
 // The examples that an operand has.
 GpuArgument examples_of(const GpuRequest& request, std::size_t operand) {
@@ -49,13 +68,14 @@ GpuKernel Attention::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const AttentionSizes sizes(request.operands[0].shape, request.operands[1].shape);
   const DType dtype = request.operands[0].dtype;
-  const std::int64_t count = request.devices * sizes.examples * sizes.heads * blocks_of(sizes.queries);
+  const Kernels kernels(dtype, sizes.width);
+  const std::int64_t count = request.devices * sizes.examples * sizes.heads * kernels.blocks(sizes.queries);
   std::vector<GpuArgument> arguments{GpuArgument::result(0),  GpuArgument::result(1),  GpuArgument::operand(0),
                                      GpuArgument::operand(1), GpuArgument::operand(2), number(count)};
   for (std::size_t operand = 0; operand < 3; ++operand) arguments.push_back(examples_of(request, operand));
   add_sizes(arguments, sizes, dtype, request.devices, causal);
   add_dropout(arguments, request, dropout_of(request.operands.size()));
-  return {{launch_blocks(kernel_name("attention", dtype), count, gpu_threads, std::move(arguments))}};
+  return {{kernels.launch("attention", "attention_tiles", count, std::move(arguments))}};
 }
 
 // Three launches: delta into scratch memory, dq by blocks of queries, dk and dv by blocks of keys.
@@ -65,6 +85,7 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
   const DType dtype = request.operands[0].dtype;
   const std::int64_t examples = request.devices * sizes.examples;
   const std::int64_t rows = examples * sizes.queries * sizes.heads;
+  const Kernels kernels(dtype, sizes.width);
   GpuKernel kernel;
   kernel.scratch_bytes =
       product_of(static_cast<std::size_t>(rows), size_of(dtype == DType::f64 ? DType::f64 : DType::f32));
@@ -77,7 +98,8 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
                          dlse ? rows_of(request, 6) : number(0), number(sizes.width)}));
   }
   static constexpr std::size_t read[] = {0, 1, 2, 4, 5};  // all but out, which delta replaces
-  const auto add = [&](std::string_view kernel_base, std::initializer_list<std::size_t> results, std::int64_t count) {
+  const auto add = [&](std::string_view base, std::string_view base_of_tiles,
+                       std::initializer_list<std::size_t> results, std::int64_t count) {
     if (count == 0) return;
     std::vector<GpuArgument> arguments;
     for (const std::size_t result : results) arguments.push_back(GpuArgument::result(result));
@@ -87,10 +109,10 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
     for (const std::size_t operand : read) arguments.push_back(examples_of(request, operand));
     add_sizes(arguments, sizes, dtype, request.devices, causal);
     add_dropout(arguments, request, dropout_of(request.operands.size()));
-    kernel.commands.push_back(launch_blocks(kernel_name(kernel_base, dtype), count, gpu_threads, std::move(arguments)));
+    kernel.commands.push_back(kernels.launch(base, base_of_tiles, count, std::move(arguments)));
   };
-  add("attention_grad_q", {0}, examples * sizes.heads * blocks_of(sizes.queries));
-  add("attention_grad_kv", {1, 2}, examples * sizes.kv_heads * blocks_of(sizes.keys));
+  add("attention_grad_q", "attention_grad_q_tiles", {0}, examples * sizes.heads * kernels.blocks(sizes.queries));
+  add("attention_grad_kv", "attention_grad_kv_tiles", {1, 2}, examples * sizes.kv_heads * kernels.blocks(sizes.keys));
   return kernel;
 }
 
