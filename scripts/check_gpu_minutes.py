@@ -39,16 +39,41 @@ with open(os.environ["CALLS"], "a") as file:
 does = next((does for part, does in json.loads(os.environ["PLAN"]).items() if part in line), "")
 if "--version" in words:
     print("pmaptrain 1.0")
+cases = ["one", "two", "three"]
+if "--list-test-names-only" in words:
+    sys.exit(print("\n".join(cases)))
 if "-o" in words:
-    failures = "".join(f"<Failure>shape {i} is wrong</Failure>" for i in range(30)) if does == "fails" else ""
+    def run_example(name):
+        with open(os.environ["PMAPTRAIN_TEST_EXAMPLES"], "a+") as file:
+            file.seek(0)
+            if f"two: {name}" in file.read().splitlines():
+                return
+            file.write(f"two: {name}\n")
+        if does == f"hangs in {name}":
+            subprocess.run(["sleep", "600"])
     with open(words[words.index("-o") + 1], "w") as file:
-        file.write(f'<Catch><TestCase name="one">{failures}<OverallResult success="{str(does != "fails").lower()}" '
-                   'durationInSeconds="1"/></TestCase><TestCase name="two">')
-        file.write('' if does in ("hangs", "crashes") else
-                   '<OverallResult success="true" durationInSeconds="1"/></TestCase></Catch>')
+        file.write("<Catch>")
+        for name in [name for name in cases if name in words[1].split(",")] or cases:
+            failures = ""
+            if name == "one" and does == "fails":
+                failures = "".join(f"<Failure>shape {i} is wrong</Failure>" for i in range(30))
+            file.write(f'<TestCase name="{name}">{failures}')
+            file.flush()
+            if name == "two" and does in ("hangs", "crashes"):
+                break
+            if name == "two" and does == "crashes and tells":
+                file.write('<FatalErrorCondition>SIGSEGV</FatalErrorCondition><OverallResult success="false" '
+                           'durationInSeconds="1"/></TestCase></Catch>')
+                break
+            if name == "two" and "compute-sanitizer" not in line:
+                for example in ("first", "second", "third"):
+                    run_example(example)
+            file.write(f'<OverallResult success="{str(not failures).lower()}" durationInSeconds="1"/></TestCase>')
+        else:
+            file.write("</Catch>")
 if does == "hangs":
     subprocess.run(["sleep", "600"])
-if does == "crashes":
+if does.startswith("crashes"):
     os.kill(os.getpid(), signal.SIGSEGV)
 if does == "fails":
     sys.exit("error: as planned")
@@ -170,14 +195,14 @@ def check_failures(folder):
     """Hangs, crashes and a missing tool cost their own parts alone, and the next call begins with them."""
     (folder.root / "path/ncu").rename(folder.root / "ncu")
     plan = {"[device][libraries]": "hangs", "[device][kernels]": "fails", "[device][one]*JAX*": "crashes",
-            "bench configs/cnn.yaml": "hangs"}  # fmt: skip
+            "bench configs/linear_regression.yaml": "hangs"}  # fmt: skip
     begin = time.monotonic()
     limit = 3  # a program that does not hang may take a second to begin on a busy machine
     status, said = folder.run("1", "--limit", str(limit), plan=plan)
     (folder.root / "ncu").rename(folder.root / "path/ncu")
     found = folder.status("1")
     failed = [name for name, is_done in found.items() if is_done == "failed"]
-    works = ["cnn", "cnn_without_graphs", "cnn_mixed", "cnn_mixed_without_graphs"]
+    works = ["linear_regression", "linear_regression_without_graphs"]
     check(status == 1 and failed == [*works, "kernels", "libraries", "parity"], f"{failed} failed: {said}")
     check(found["ncu"] == "skipped" or shutil.which("ncu"), f"without ncu: {said}")
     check(time.monotonic() - begin < limit * len(found) + 30, "hangs were not cut off")
@@ -190,10 +215,11 @@ def check_failures(folder):
     running = subprocess.run(["pgrep", "-f", str(folder.root / "bin")], stdout=subprocess.PIPE, text=True).stdout
     check(not running, f"processes were left: {running}")
     status, said = folder.run(
-        "2", "--earlier", folder.archive("1"), "--part", "cnn", "--part", "kernels", "--part", "runs"
+        "2", "--earlier", folder.archive("1"), "--part", "linear_regression", "--part", "kernels", "--part", "runs"
     )
     check(
-        status == 0 and list(folder.status("2")) == ["cnn", "kernels"], f"call 2 repeats {folder.status('2')}: {said}"
+        status == 0 and list(folder.status("2")) == ["linear_regression", "kernels"],
+        f"call 2 repeats {folder.status('2')}: {said}",
     )
     words = next(words for words, _ in folder.calls() if words[0] == "pmaptrain_tests")
     check(words[1] == "one", f"call 2 repeats cases that have passed: {words}")
@@ -207,6 +233,31 @@ def check_failures(folder):
         status == 1 and "the loss of step 2 is 0.5, the CPU's is 0.6" in said, f"wrong losses end with {status}: {said}"
     )
     losses.write_text(kept)
+
+
+def check_hanging_example(folder):
+    """What comes after an example that hangs is run: in its case, and after its case. So is what follows a crash."""
+    plan = {"[device][kernels]": "hangs in second", "[device][one]*JAX*": "crashes",
+            "[device][libraries]": "crashes and tells"}  # fmt: skip
+    parts = [word for name in ("kernels", "libraries", "parity") for word in ("--part", name)]
+    status, said = folder.run("1", *parts, "--patience", "2", plan=plan)
+    done = {part["part"]: part for part in gpu_runs.read_archive(folder.archive("1"))[0]["parts"]}
+    crash = "it did not end: ended by signal 11"
+    for name, failures in (("kernels", ["it did not end: no progress for 2 s in two: second"]),
+                           ("libraries", ["SIGSEGV", crash]), ("parity", [crash])):  # fmt: skip
+        cases = {case["name"]: case for case in done[name]["cases"]}
+        found = {name: case["status"] for name, case in cases.items()}
+        check(found == {"one": "passed", "two": "failed", "three": "passed"}, f"after {failures}: {found}")
+        check(cases["two"]["failures"] == failures, f"{failures} is told as {cases['two']['failures']}")
+    check(done["kernels"]["seconds"] < 20, f"an example that hangs took {done['kernels']['seconds']} s")
+    called = [words[1] for words, _ in folder.calls() if words[0] == "pmaptrain_tests" and "-o" in words]
+    check(called[1::2] == ["two,three", "three", "three"], f"the tests were called with {called}")
+    check("three" not in said and "two: second" in said, f"an example that hangs is told so: {said}")
+    # Where no time is left, the next call runs what came after.
+    status, said = folder.run("1", *parts, "--limit", "3", plan={"[device][kernels]": "hangs"})
+    check("1 failed, 1 not run" in said, f"cases that were not run are not told: {said}")
+    status, said = folder.run("2", "--earlier", folder.archive("1"), "--part", "kernels")
+    check(status == 0 and folder.calls()[-1][0][1] == "two,three", f"call 2 repeats {folder.calls()[-1]}: {said}")
 
 
 def check_killed(folder):
@@ -288,6 +339,7 @@ def main():
         folder = Folder(pathlib.Path(root))
         check_calls(folder, module)
         check_failures(folder)
+        check_hanging_example(folder)
         check_killed(folder)
         check_full(folder)
         check_without_gpu(folder)

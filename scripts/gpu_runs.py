@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 import xml.etree.ElementTree as ElementTree
 import zlib
 from pathlib import Path
@@ -106,8 +108,9 @@ def tool(name):
     return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin") or name
 
 
-def run(command, variables, limit, log):
-    """Runs a command and adds what it prints to a file. Returns why it failed: nothing where it did not."""
+def run(command, variables, limit, log, watched=(), patience=math.inf):
+    """Runs a command and adds what it prints to a file. Returns why it failed: nothing where it did not. Files that are
+    `watched` grow while it makes progress: when none has for as many seconds as `patience`, it is killed."""
     with open(log, "a") as file:
         file.write(f"$ {' '.join(str(part) for part in command)}\n")
         file.flush()
@@ -117,19 +120,34 @@ def run(command, variables, limit, log):
                                        env=variables, cwd=ROOT, start_new_session=True)  # fmt: skip
         except OSError as error:
             return f"{command[0]} does not start: {error.strerror}"
-        try:
-            status = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            status = None
+        status, because = wait(process, limit, watched, patience)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if status is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(3)  # a driver may keep it longer
-            return f"not done within {limit:.0f} s"
+            return because
     if status == 0:
         return ""
     return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def wait(process, limit, watched, patience):
+    """The exit status, or why there is none."""
+    end = time.monotonic() + limit
+    sizes, since = [], time.monotonic()
+    while True:
+        now = time.monotonic()
+        last = sizes
+        sizes = [path.stat().st_size for path in watched if path.exists()]
+        if sizes != last:
+            since = now
+        if now >= end:
+            return None, f"not done within {limit:.0f} s"
+        if now - since >= patience:
+            return None, f"no progress for {patience:.0f} s"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(end - now, 0.5 if watched else limit)), ""
 
 
 def documents(text):
@@ -196,8 +214,6 @@ def case_of(element):
     failures = [" ".join("".join(found.itertext()).split())
                 for tag in ("Expression", "Failure", "Exception", "FatalErrorCondition")
                 for found in element.iter(tag) if found.get("success") != "true"]  # fmt: skip
-    if result is None:
-        failures.append("it did not end")
     skipped = any(note.startswith("skipped:") for note in notes)
     return {
         "name": element.get("name"),
@@ -208,6 +224,10 @@ def case_of(element):
     }  # fmt: skip
 
 
+def not_run(name):
+    return {"name": name, "status": "not run", "seconds": None, "notes": [], "failures": []}
+
+
 def is_whole(path):
     """Whether the process that wrote Catch2's XML came to its end."""
     try:
@@ -215,6 +235,17 @@ def is_whole(path):
     except (ElementTree.ParseError, FileNotFoundError):
         return False
     return True
+
+
+def merged(earlier, later):
+    """Of a case that has not ended, and of a process that has gone on with it."""
+    notes = [note for note in later["notes"] if note not in earlier["notes"]]
+    return later | {"status": "failed", "notes": earlier["notes"] + notes,
+                    "failures": (earlier["failures"] + later["failures"])[-SHOWN_FAILURES:]}  # fmt: skip
+
+
+def lines_of(path):
+    return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
 def as_filter(names):

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iostream>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
+#include "tests/files.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -18,6 +21,11 @@ namespace {
 const Gpus& gpus_here() {
   static const Gpus gpus = find_gpus();
   return gpus;
+}
+
+Examples& examples() {
+  static Examples all(std::getenv("PMAPTRAIN_TEST_EXAMPLES"));
+  return all;
 }
 
 TestGpus test_gpus() { return read_test_gpus(std::getenv("PMAPTRAIN_TEST_GPUS")); }
@@ -64,11 +72,44 @@ std::vector<int> gpu_counts(const std::vector<int>& wanted) {
   return chosen;
 }
 
+Examples::Examples(const char* file) : file_(file == nullptr ? "" : file) {
+  std::ifstream lines(file_);
+  for (std::string line; std::getline(lines, line);) earlier_.insert(line);
+}
+
+bool Examples::begins(const std::string& case_name, const std::string& example) {
+  if (!are_kept()) return true;
+  std::string line = case_name + ": " + example;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  if (const int times = ++times_[line]; times > 1) line += ", " + std::to_string(times);
+  if (earlier_.contains(line)) return false;
+  std::ofstream(file_, std::ios::app) << line << '\n';
+  return true;
+}
+
+bool begins_example(const std::string& example) {
+  return !examples().are_kept() || examples().begins(Catch::getResultCapture().getCurrentTestName(), example);
+}
+
+void after_exception() {
+  if (!tests_use_cuda() || !examples().are_kept()) return;
+  try {
+    open_gpus(1)->open(0)->allocate(1);
+  } catch (const std::exception& error) {
+    std::cerr << "this process has lost its GPU: " << error.what() << std::endl;
+    std::_Exit(EXIT_FAILURE);
+  }
+}
+
 void run_apart(const std::string& example, const std::function<void()>& run) {
+  if (!begins_example(example)) return;
+  INFO(example);
   try {
     run();
+  } catch (const Catch::TestFailureException&) {  // of a REQUIRE, which has been reported
   } catch (const std::exception& error) {
-    FAIL_CHECK(example << ": " << error.what());
+    FAIL_CHECK(error.what());
+    after_exception();
   }
 }
 
@@ -108,4 +149,28 @@ TEST_CASE("PMAPTRAIN_TEST_GPUS says which GPUs the tests take, and how many", "[
   CHECK(chosen_counts(wanted, Counts::virtual_gpus, 1) == Numbers{2, 4, 8});
   CHECK(chosen_counts(wanted, Counts::several, 4) == Numbers{2, 4});
   CHECK(chosen_counts({1, 8}, Counts::several, 4).empty());
+}
+
+TEST_CASE("examples that an earlier process has begun are left out, and each line of their file is one", "[gpu]") {
+  const pmaptrain::test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "examples").string();
+  using pmaptrain::test::Examples;
+  {
+    Examples first(file.c_str());
+    CHECK(first.begins("a case", "an example"));
+    CHECK(first.begins("a case", "an example"));  // once more, with other values
+    CHECK(first.begins("a case", "a program\nof two lines"));
+  }
+  Examples second(file.c_str());
+  CHECK_FALSE(second.begins("a case", "an example"));
+  CHECK_FALSE(second.begins("a case", "a program\nof two lines"));
+  CHECK_FALSE(second.begins("a case", "an example"));
+  CHECK(second.begins("a case", "an example"));
+  CHECK(second.begins("another case", "an example"));
+  CHECK(pmaptrain::test::read_text(file) ==
+        "a case: an example\na case: an example, 2\na case: a program of two lines\na case: an example, 3\n"
+        "another case: an example\n");
+  Examples none(nullptr);
+  CHECK(none.begins("a case", "an example"));
+  CHECK(none.begins("a case", "an example"));
 }

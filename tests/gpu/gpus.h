@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,20 @@ struct TestGpus {
 // As PMAPTRAIN_TEST_GPUS says; null is nothing. Throws std::invalid_argument for what it cannot be.
 TestGpus read_test_gpus(const char* text);
 
+// The examples that have begun, in a file; without a name in none.
+class Examples {
+ public:
+  explicit Examples(const char* file);
+  bool are_kept() const { return !file_.empty(); }
+  // Adds an example of a case, and says whether the file did not have it. The same text may come several times.
+  bool begins(const std::string& case_name, const std::string& example);
+
+ private:
+  std::string file_;
+  std::set<std::string> earlier_;
+  std::map<std::string, int> times_;
+};
+
 // Of the numbers of GPUs that a case wants, those that are run where the machine has so many.
 std::vector<int> chosen_counts(const std::vector<int>& wanted, Counts counts, int there);
 
@@ -39,7 +55,15 @@ std::vector<int> gpu_counts(const std::vector<int>& wanted);
 
 // Runs one of a case's examples. What it throws is a failure of that example, and does not keep the others from
 // running.
+//
+// PMAPTRAIN_TEST_EXAMPLES may name a file, to which each example adds a line when it begins. Those that the file has
+// already are left out. So scripts/gpu-minutes sees which example has hung or crashed, and a second process runs those
+// after it. A process whose GPU refuses everything after an error ends for the same purpose.
 void run_apart(const std::string& example, const std::function<void()>& run);
+
+// The same for one whose failures are reported by the caller: whether it is to run, and what follows an exception.
+bool begins_example(const std::string& example);
+void after_exception();
 
 // All combinations on CUDA, where a step takes a hundredth of the time that it takes on emulated GPUs.
 inline Slices gpu_slices() { return tests_use_cuda() ? Slices{true, slices().number} : slices(); }

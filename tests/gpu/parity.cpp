@@ -84,9 +84,7 @@ TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[g
   const auto check = [&](const std::string& name, int gpus) {
     const std::optional<Layout> layout = layout_on(gpus, name);
     if (!layout || std::find(counts.begin(), counts.end(), gpus) == counts.end()) return;
-    const std::string example = name + " on " + std::to_string(gpus) + " GPUs";
-    INFO(example);
-    test::run_apart(example, [&] {
+    test::run_apart(name + " on " + std::to_string(gpus) + " GPUs", [&] {
       const test::WithGpus with(gpus);
       const Run run = train_case(name, *layout, keys_for(gpus, gpus == 4));
       CHECK(differences(read_case(name), run) == Names{});
@@ -117,7 +115,7 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
                               .at("float32_sums_loss")
                               .get<std::vector<double>>();
     for (const int gpus : counts) {
-      DYNAMIC_SECTION(name << " on " << gpus << " GPUs") {
+      test::run_apart(name + " on " + std::to_string(gpus) + " GPUs", [&] {
         const test::WithGpus with(gpus);
         spec::Overrides overrides;
         overrides.set = keys_for(gpus, false);
@@ -129,7 +127,7 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
           // As tests/parity/mixed_precision.cpp compares them.
           CHECK(std::abs(logged[i].measures.front().second - expected[i]) <= 1e-3 * std::max(1.0, expected[i]));
         }
-      }
+      });
     }
   }
 }
@@ -140,8 +138,8 @@ TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[gpu][device]
   const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
   const train::Tensors tensors = node_tensors();
   for (const auto& node : node_tests()) {
-    INFO(node.first << "\n" << to_text(*node.second));
     test::run_apart(node.first, [&] {
+      INFO(to_text(*node.second));
       const auto module = backend->load({{{"test", node.second, 1}}});
       CHECK(mistakes(node.first, tensors, *module) == Names{});
     });

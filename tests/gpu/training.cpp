@@ -80,7 +80,7 @@ TEST_CASE("every shipped config trains on 1, 2, 4 and 8 GPUs as on the CPU", "[g
   if (!has_gpus()) return;
   const std::vector<int> counts = test::gpu_counts({1, 2, 4, 8});
   for (const std::string& config : shipped_configs()) {
-    DYNAMIC_SECTION(config) { check_on_gpus(shortened(config, KernelChoice::reference), counts); }
+    test::run_apart(config, [&] { check_on_gpus(shortened(config, KernelChoice::reference), counts); });
   }
 }
 
@@ -93,10 +93,10 @@ TEST_CASE("ResNet-18, GPT and ViT train on GPUs as on the CPU, in both precision
     for (const std::size_t doubled : numbers.next(3)) wanted.insert(1 << doubled);
     for (const std::size_t mixed : precisions.next(2)) {
       const std::string precision = mixed == 1 ? "mixed_bfloat16" : "float32";
-      DYNAMIC_SECTION(network.name << ", " << precision) {
+      test::run_apart(network.name + ", " + precision, [&] {
         check_on_gpus(test::setup_of(network, precision), test::gpu_counts({wanted.begin(), wanted.end()}),
                       mixed == 1 ? check_losses : check_parameters_too);
-      }
+      });
     }
   }
 }
@@ -147,7 +147,7 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
        "optimizer.sgd={momentum: 0.9}"},
   };
   for (const std::vector<std::string>& set : variations) {
-    DYNAMIC_SECTION(set.front() << ' ' << set.back()) { check_on_gpus(setup_of_text(small_images, set), counts); }
+    test::run_apart(set.front() + ' ' + set.back(), [&] { check_on_gpus(setup_of_text(small_images, set), counts); });
   }
 }
 
@@ -170,10 +170,10 @@ TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[gpu][d
         {two_axes[0], two_axes[1],
          "model.layers=[flatten, {dense: 512}, relu, {dense: 512}, relu, {dense: 520}, {dense: 3}]",
          "optimizer.sgd={momentum: 0.9}"}}) {
-    DYNAMIC_SECTION(set.front() << ' ' << set.back()) {
+    test::run_apart(set.front() + ' ' + set.back(), [&] {
       set.insert(set.end(), {"train.ema={decay: 0.9}", "train.duration=4 steps"});
       check_on_gpus(setup_of_text(small_images, set), counts);
-    }
+    });
   }
 }
 
