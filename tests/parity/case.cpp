@@ -19,8 +19,6 @@ using testing::to_doubles;
 
 namespace {
 
-// Loss, metrics and norm of the gradient, relative to JAX's, at each step.
-constexpr double measure_tolerance = 1e-4;
 // Parameters after the first step.
 constexpr double parameter_tolerance = 1e-5;
 // Averages of parameters after the last step.
@@ -98,7 +96,7 @@ Run train_case(const std::string& name, const Layout& layout, Names set) {
   return run;
 }
 
-Names differences(const Case& expected, const Run& run) {
+Names differences(const Case& expected, const Run& run, const Nearness& nearness) {
   Names found;
   for (const auto& [measure, values] : expected.measures) {
     const auto ours = run.measures.find(measure);
@@ -108,7 +106,8 @@ Names differences(const Case& expected, const Run& run) {
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       // Written so that a NaN is a difference.
-      if (std::abs(ours->second[i] - values[i]) <= measure_tolerance * std::abs(values[i])) continue;
+      const double near = std::min(nearness.measures, static_cast<double>(i + 1) * nearness.per_step);
+      if (std::abs(ours->second[i] - values[i]) <= near * std::abs(values[i])) continue;
       std::ostringstream text;
       text << measure << " at step " << i + 1 << " is " << ours->second[i] << ", JAX has " << values[i];
       found.push_back(text.str());
@@ -127,8 +126,8 @@ Names differences(const Case& expected, const Run& run) {
   }
   for (std::size_t device = 0; device < run.first_step.size(); ++device) {
     for (const auto& [name, tensor] : expected.first_step) {
-      const bool near = are_near(tensor, run.first_step[device], name, parameter_tolerance);
-      if (!near) found.push_back(name + " after the first step on device " + std::to_string(device));
+      const bool is_near = are_near(tensor, run.first_step[device], name, parameter_tolerance);
+      if (!is_near) found.push_back(name + " after the first step on device " + std::to_string(device));
     }
   }
   return found;

@@ -49,8 +49,14 @@ struct Run {
 // The session is of the case's config with these keys set.
 Run train_case(const std::string& name, const Layout& layout, Names set = {});
 
+// How far a loss, a metric or the norm of the gradient may be from JAX's, relative to it: by so much more in each step,
+// and no further than `measures`.
+struct Nearness {
+  double measures = 1e-4, per_step = measures;
+};
+
 // The first step at which a measure is further from JAX's than it may be, for each measure; the parameters that are
 // not those after JAX's first step, on any device. Nothing where all agree.
-Names differences(const Case& expected, const Run& run);
+Names differences(const Case& expected, const Run& run, const Nearness& nearness = {});
 
 }  // namespace pmaptrain::parity
