@@ -27,6 +27,12 @@ double KernelReport::flops() const {
   return total;
 }
 
+double KernelReport::flops_on_tensor_cores() const {
+  double total = 0;
+  for (const KernelLine& line : lines) total += line.on_tensor_cores ? line.flops : 0;
+  return total;
+}
+
 double KernelReport::bytes() const {
   double total = 0;
   for (const KernelLine& line : lines) total += line.bytes;

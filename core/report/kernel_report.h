@@ -32,6 +32,7 @@ struct KernelReport {
   std::optional<Times> times;
 
   double flops() const;
+  double flops_on_tensor_cores() const;
   double bytes() const;
   double seconds() const;
 };

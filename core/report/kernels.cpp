@@ -149,6 +149,10 @@ std::string kernels_text(const KernelReport& report) {
     out += fmt::format("each {} sends {} to the others in a step\n", worker,
                        human_bytes(static_cast<double>(report.sent_bytes)));
   }
+  if (report.on_gpus && report.flops() > 0) {
+    out += fmt::format("{} % of {} FLOP are on tensor cores\n",
+                       percent(report.flops_on_tensor_cores() / report.flops()), amount(report.flops()));
+  }
   if (report.times) {
     out += fmt::format("a step takes {}; the roof is {} and {}\n", with_prefix(report.times->step_seconds, "s"),
                        with_prefix(report.times->peaks.gemm_flops_per_second, "FLOP/s"),

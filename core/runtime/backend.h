@@ -116,7 +116,8 @@ struct InstructionReport {
   std::string result;                  // "f32[16,10]"
   // "reference", the name that the library gives, or a description of what the runtime does
   std::string implementation;
-  bool kernel = false;  // whether a kernel of the op does the work
+  bool kernel = false;           // whether a kernel of the op does the work
+  bool on_tensor_cores = false;  // whether it multiplies on those of a GPU
   // Totals of one step, over all devices and iterations.
   double flops = 0, bytes = 0;
   double layout_bytes = 0;                  // bytes moved when the library changes layouts; not part of `bytes`

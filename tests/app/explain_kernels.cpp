@@ -85,6 +85,27 @@ TEST_CASE("explain --kernels lists what GPUs will run, where there are none", "[
   CHECK(contains(four, "all_reduce between GPUs"));
 }
 
+TEST_CASE("explain --kernels counts what runs on tensor cores of a GPU", "[app]") {
+  const auto share_of = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "explain");
+    arguments.insert(arguments.end(), {"--kernels", "--workers", "1", "--set", "mesh.backend=cuda"});
+    const Finished result = call(arguments);
+    INFO(result.out << result.err);
+    std::smatch found;
+    REQUIRE(
+        std::regex_search(result.out, found, std::regex("([0-9.]+) % of [0-9.]+ [kMGT]? ?FLOP are on tensor cores\n")));
+    return std::stod(found[1]);
+  };
+  CHECK(share_of({"configs/cnn.yaml"}) == 0);
+  CHECK(share_of({"configs/cnn.yaml", "--set", "mesh.tf32=true"}) > 90);
+  CHECK(share_of({"configs/cnn.yaml", "--set", "precision=mixed_bfloat16"}) > 90);
+  const std::string text = "data.source.text.";
+  CHECK(share_of({"configs/gpt2.yaml", "--set", "mesh.axes.devices=1", "--set", "data.batch_size=8", "--set",
+                  "data.microbatches=1", "--set", text + "train=/usr/share/common-licenses/GPL-3", "--set",
+                  text + "validation=/usr/share/common-licenses/MPL-2.0", "--set", text + "tokens=bytes", "--set",
+                  text + "end_token=null"}) > 99);
+}
+
 TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]") {
   const Finished result = call({"explain", linear, "--kernels", "--measure", "--workers", "1"});
   INFO(result.out);

@@ -19,17 +19,25 @@ std::string_view made_by(const GpuConv&) { return "cuDNN"; }
 std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
 // Names what computes a launch: "cuDNN", "cuBLASLt", "generated", or the names of this project's kernels.
-std::string implementation_of(const Plan& plan, const Launch& launch, const MakeKernel& make_kernel) {
-  const Op& op = launch.equation->op;
+std::string implementation_of(const GpuKernel& kernel) {
   std::vector<std::string> names;
-  for (const GpuCommand& command : make_kernel(op, request_of(plan, launch)).commands) {
+  for (const GpuCommand& command : kernel.commands) {
     names.emplace_back(std::visit([](const auto& each) { return made_by(each); }, command));
   }
   return names.empty() ? "nothing to do" : join(names, ", ");
 }
 
-std::string implementation_of(const Plan& plan, const Command& command, const MakeKernel& make_kernel) {
-  if (const Launch* const launch = std::get_if<Launch>(&command)) return implementation_of(plan, *launch, make_kernel);
+// Whether most of a kernel's operations are products on tensor cores, of bf16 or of TF32.
+bool is_on_tensor_cores(const GpuKernel& kernel, bool tf32) {
+  const auto are = [&](DType operands) { return operands == DType::bf16 || (operands == DType::f32 && tf32); };
+  const GpuMatmul* const product = kernel.find<GpuMatmul>();
+  const GpuConv* const convolution = kernel.find<GpuConv>();
+  return (product != nullptr && are(product->operands)) || (convolution != nullptr && are(convolution->operands)) ||
+         kernel.is_on_tensor_cores();
+}
+
+// The same of a command that is no launch.
+std::string implementation_of(const Command& command) {
   if (const Loop* const loop = std::get_if<Loop>(&command)) return std::to_string(loop->iterations) + " times";
   if (const Collect* const collect = std::get_if<Collect>(&command)) {
     const std::string_view name = to_string(collect->kind);  // without what it computes
@@ -45,16 +53,19 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
   std::vector<InstructionReport> rows;
   for_each_command_with_depth(plan.commands, [&](const Command& command, int depth, double times) {
     InstructionReport& row = rows.emplace_back();
+    const Launch* const launch = std::get_if<Launch>(&command);
     row.equation = equation_of(command);
     row.depth = depth;
     row.section = "each GPU";
-    row.implementation = implementation_of(plan, command, make_kernel);
+    if (launch == nullptr) row.implementation = implementation_of(command);
     row.name = row.equation != nullptr ? std::string(row.equation->op.name()) : "copy";
     if (row.equation != nullptr && !row.equation->results.empty()) {
       row.result = to_string(plan.program->type(row.equation->results.front()), plan.program->mesh);
     }
-    const Launch* const launch = std::get_if<Launch>(&command);
     if (launch == nullptr) return;
+    const GpuKernel kernel = make_kernel(launch->equation->op, request_of(plan, *launch));
+    row.implementation = implementation_of(kernel);
+    row.on_tensor_cores = is_on_tensor_cores(kernel, plan.tf32);
     // An equation that is not part of the program has no values.
     if (row.result.empty()) row.result = to_string(launch->result_types.front(), plan.program->mesh);
     row.kernel = true;
