@@ -13,6 +13,14 @@ namespace {
 constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
                                 DType::i64,  DType::u8,  DType::u32, DType::boolean};
 
+KernelCase case_of(const Op& op, DType dtype, const std::vector<Shape>& shapes, std::int64_t devices = 1,
+                   const std::vector<bool>& stacked = {}) {
+  KernelCase c{op, {}, devices, stacked};
+  for (const Shape& shape : shapes) c.operands.push_back({dtype, shape, {}});
+  c.complete(1);
+  return c;
+}
+
 }  // namespace
 
 TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][device][kernels]") {
@@ -108,10 +116,7 @@ TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "
 TEST_CASE("the GPU's products and convolutions of floating types are a library's", "[cuda]") {
   for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
     const auto is_library = [&](const Op& op, const std::vector<Shape>& shapes) {
-      KernelCase c{op, {}};
-      for (const Shape& shape : shapes) c.operands.push_back({dtype, shape, {}});
-      c.complete(1);
-      return is_by_library(c);
+      return is_by_library(case_of(op, dtype, shapes));
     };
     CHECK(is_library(ops::Matmul{}, {{2, 3}, {3, 4}}));
     CHECK(is_library(ops::BatchMatmul{}, {{5, 2, 3}, {5, 3, 4}}));
@@ -122,10 +127,8 @@ TEST_CASE("the GPU's products and convolutions of floating types are a library's
 }
 
 TEST_CASE("a library takes logical devices as one batch where it can, and else is called for each", "[cuda]") {
-  const auto kernel_of = [](const Op& op, const std::vector<Shape>& shapes, const std::vector<bool>& stacked) {
-    KernelCase c{op, {}, 3, stacked};
-    for (const Shape& shape : shapes) c.operands.push_back({DType::f32, shape, {}});
-    c.complete(1);
+  const auto kernel_of = [](const auto& call) {
+    const KernelCase c = case_of(call.op, DType::f32, call.shapes, 3, call.stacked);
     return make_gpu_kernel(c.op, c.request());
   };
   struct Product {
@@ -145,7 +148,7 @@ TEST_CASE("a library takes logical devices as one batch where it can, and else i
   };
   for (const Product& product : products) {
     INFO(to_string(product.op) << ", " << product.batch << " products, " << product.calls << " calls");
-    const GpuKernel kernel = kernel_of(product.op, product.shapes, product.stacked);
+    const GpuKernel kernel = kernel_of(product);
     const GpuMatmul* const call = kernel.find<GpuMatmul>();
     REQUIRE(call != nullptr);
     CHECK(call->m == product.m);
@@ -170,7 +173,7 @@ TEST_CASE("a library takes logical devices as one batch where it can, and else i
   };
   for (const Convolution& convolution : convolutions) {
     INFO(to_string(convolution.op) << ", " << convolution.calls << " calls");
-    const GpuKernel kernel = kernel_of(convolution.op, convolution.shapes, convolution.stacked);
+    const GpuKernel kernel = kernel_of(convolution);
     const GpuConv* const call = kernel.find<GpuConv>();
     REQUIRE(call != nullptr);
     CHECK(call->x == Shape{convolution.examples, 5, 5, 3});

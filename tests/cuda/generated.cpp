@@ -64,18 +64,14 @@ class Generated {
   }
 
  private:
-  struct Remove {
-    void operator()(const std::filesystem::path* path) const {
-      std::filesystem::remove_all(*path);
-      delete path;
-    }
-  };
-
   // In the folder for temporary files: what is in memory (/dev/shm) may not be executable.
-  static std::unique_ptr<const std::filesystem::path, Remove> own_folder() {
+  static std::shared_ptr<const std::filesystem::path> own_folder() {
     std::string path = (std::filesystem::temp_directory_path() / "pmaptrain-generated-XXXXXX").string();
     REQUIRE(::mkdtemp(path.data()) != nullptr);
-    return std::unique_ptr<const std::filesystem::path, Remove>(new std::filesystem::path(path));
+    return {new std::filesystem::path(path), [](const std::filesystem::path* folder) {
+              std::filesystem::remove_all(*folder);
+              delete folder;
+            }};
   }
 
   RunKernel compile(const std::filesystem::path* folder) {
@@ -124,22 +120,17 @@ class Generated {
   std::vector<ops::GpuSource> sources_;
 };
 
-bool accepts(const Op& op, const std::vector<Type>& operands) {
-  try {
-    const Mesh mesh;
-    op.infer({.mesh = mesh, .operands = operands});
-    return true;
-  } catch (const TypeError&) {
-    return false;
-  }
-}
-
 // The operands that an elementwise op takes, of this element type; none where it takes no such elements.
 std::vector<Type> operands_of(const Op& op, DType dtype, const Shape& shape) {
   for (std::size_t count = 1; count <= 3; ++count) {
     std::vector<Type> operands(count, Type{dtype, shape, {}});
     if (op.as<ops::Select>() != nullptr) operands[0].dtype = DType::boolean;
-    if (accepts(op, operands)) return operands;
+    try {
+      op.infer({.mesh = Mesh(), .operands = operands});
+      return operands;
+    } catch (const TypeError&) {
+      continue;
+    }
   }
   return {};
 }
@@ -192,6 +183,15 @@ void add_shared_operands(Generated& kernels) {
   kernels.add({ops::Constant{DType::bf16, {3}, 0, {1, -2, 0.5}}, {}, 3});
   kernels.add({ops::Constant{DType::i64, {2, 2}, 0, {1, -2, 3, 1LL << 40}}, {}, 2});
   kernels.add({ops::Add{}, {{DType::f32, {20000}, {}}, {DType::f32, {20000}, {}}}});
+}
+
+// An equation with a region; the program outlives the case.
+KernelCase case_of(const Program& program, const Equation& equation) {
+  KernelCase c{equation.op, types_of(program, equation.operands)};
+  c.region = &equation.regions.front();
+  c.types = program.types;
+  c.results = types_of(program, equation.results);
+  return c;
 }
 
 void add_chains(Generated& kernels) {
@@ -249,10 +249,7 @@ return j = %j
 )",
                                                       "chains.pmt", all_ops(), {}));
   for (const Equation& equation : program.equations) {
-    KernelCase c{equation.op, types_of(program, equation.operands)};
-    c.region = &equation.regions.front();
-    c.types = program.types;
-    c.results = types_of(program, equation.results);
+    const KernelCase c = case_of(program, equation);
     kernels.add(c);
     add_stacked(kernels, c);
   }
@@ -300,38 +297,30 @@ return d = %d
   return parse_program(text, "softmax.pmt", all_ops(), {});
 }
 
-KernelCase case_of(const Program& program) {
-  const Equation& equation = program.equations.front();
-  KernelCase c{equation.op, types_of(program, equation.operands)};
-  c.region = &equation.regions.front();
-  c.types = program.types;
-  c.results = types_of(program, equation.results);
-  return c;
+KernelCase softmax_case(Generated& kernels, int length, const std::string& dtype = "f32") {
+  const std::string n = std::to_string(length);
+  const Program& program = kernels.keep(softmax_program(n, "[1]", n, dtype));
+  return case_of(program, program.equations.front());
 }
 
 void add_rows(Generated& kernels) {
   // By a thread: no whole narrow group, some, one below a wide group. By a block: one wide group, several, and more
   // than one block of them, with and without a rest.
   for (const int length : {2, 10, 16, 40, 63, 64, 100, 1000, 16384 + 130}) {
-    const std::string n = std::to_string(length);
-    for (const char* const dtype : {"f32", "bf16", "f64"}) {
-      if (length > 1000 && std::string(dtype) != "f32") continue;
-      kernels.add(case_of(kernels.keep(softmax_program(n, "[1]", n, dtype))));
+    for (const std::string dtype : {"f32", "bf16", "f64"}) {
+      if (length <= 1000 || dtype == "f32") kernels.add(softmax_case(kernels, length, dtype));
     }
   }
-  for (const int length : {10, 100}) {
-    const std::string n = std::to_string(length);
-    add_stacked(kernels, case_of(kernels.keep(softmax_program(n, "[1]", n, "f32"))));
-  }
-  kernels.add(case_of(kernels.keep(softmax_program("5,7", "[1, 2]", "35", "f32"))));
+  for (const int length : {10, 100}) add_stacked(kernels, softmax_case(kernels, length));
+  const Program& two_dims = kernels.keep(softmax_program("5,7", "[1, 2]", "35", "f32"));
+  kernels.add(case_of(two_dims, two_dims.equations.front()));
 }
 
 // Rows of NaN, of infinities and of equal numbers.
 void add_special_rows(Generated& kernels) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
   for (const int length : {10, 130}) {
-    const std::string n = std::to_string(length);
-    KernelCase c = case_of(kernels.keep(softmax_program(n, "[1]", n, "f32")));
+    KernelCase c = softmax_case(kernels, length);
     std::vector<float> x;
     for (int row = 0; row < 4; ++row) {
       for (int j = 0; j < length; ++j) {
