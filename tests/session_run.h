@@ -81,6 +81,15 @@ inline train::SessionOptions until(std::int64_t steps) {
   return options;
 }
 
+// Options of a session that goes on from a checkpoint without a best one. The checkpoint outlives it.
+inline train::SessionOptions going_on_from(train::ResumePoint& point) {
+  train::SessionOptions options;
+  options.resume = &point;
+  options.folder.resume = true;
+  options.folder.resumed = {point.checkpoint.state.step, "", point.checkpoint.state.metrics_bytes};
+  return options;
+}
+
 // Trains in a folder that is removed afterwards, or in `dir`. Errors come through.
 Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
 Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});

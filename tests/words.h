@@ -41,4 +41,15 @@ std::string refusal(F&& action, ExitStatus expected) {
   return "accepted";
 }
 
+// The message alone, of an error of any status; empty where there is none.
+template <class F>
+std::string message_of_error(F&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  }
+  return {};
+}
+
 }  // namespace pmaptrain::test

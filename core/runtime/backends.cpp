@@ -61,7 +61,7 @@ constexpr Factory factories[] = {
            the_platform,
            gpu::GpuOptions{options.workers,
                            {.deterministic = options.deterministic, .tf32 = options.tf32, .blocks = options.blocks},
-                           {},
+                           make_gpu_kernel,
                            planning_platform,
                            options.gpu_memory});
      }},

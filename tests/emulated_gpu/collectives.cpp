@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using gpu::Collective;
 using gpu::Stream;
-using test::contains;
+using test::contains, test::message_of_error;
 
 // What each of the platform's devices, on a thread of its own, failed with; empty where it did not. `action` ends it.
 using WithDevice = std::function<void(std::unique_ptr<gpu::Device>, int)>;
@@ -34,11 +34,7 @@ std::vector<std::string> on_threads_ending(gpu::Platform& platform, const WithDe
   std::vector<std::thread> threads;
   for (int number = 0; number < platform.devices(); ++number) {
     threads.emplace_back([&, number] {
-      try {
-        action(platform.open(number), number);
-      } catch (const Error& error) {
-        failures[static_cast<std::size_t>(number)] = error.diagnostics().front().message;
-      }
+      failures[static_cast<std::size_t>(number)] = message_of_error([&] { action(platform.open(number), number); });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -50,13 +46,8 @@ std::vector<std::string> on_threads(gpu::Platform& platform, const std::function
   std::barrier all(platform.devices());
   std::atomic<bool> has_failed = false;
   return on_threads_ending(platform, [&](std::unique_ptr<gpu::Device> device, int number) {
-    std::string failure;
-    try {
-      action(*device, number);
-    } catch (const Error& error) {
-      failure = error.diagnostics().front().message;
-      has_failed = true;
-    }
+    const std::string failure = message_of_error([&] { action(*device, number); });
+    if (!failure.empty()) has_failed = true;
     all.arrive_and_wait();
     if (has_failed) device->abort("another device has failed");
     all.arrive_and_wait();
@@ -65,21 +56,39 @@ std::vector<std::string> on_threads(gpu::Platform& platform, const std::function
   });
 }
 
-// Some elements on each of `devices` devices, which have all allocated them, and what one gets of them.
 template <class T>
-struct Exchange {
-  Exchange(gpu::Device& on, int devices, const std::vector<T>& values, std::size_t results)
+constexpr DType dtype_of = DType::f32;
+template <>
+constexpr DType dtype_of<double> = DType::f64;
+template <>
+constexpr DType dtype_of<std::int32_t> = DType::i32;
+template <>
+constexpr DType dtype_of<std::int64_t> = DType::i64;
+template <>
+constexpr DType dtype_of<std::uint32_t> = DType::u32;
+
+// One of `devices` devices, which have all allocated memory: a rank of a communicator, unless `ranks` is empty, with
+// elements for it and for what it gets.
+template <class T>
+struct Rank {
+  Rank(gpu::Device& on, int devices, std::span<const int> ranks, const std::vector<T>& values, std::size_t results,
+       int key = 0, const gpu::CommunicatorId* id = nullptr)
       : device(on),
+        group(ranks.empty() ? gpu::Communicator{} : device.create_communicator(key, ranks, id)),
         host(device.pinned(std::max(values.size(), results) * sizeof(T))),
         from(device.allocate(values.size() * sizeof(T))),
         to(device.allocate(results * sizeof(T))),
-        bytes(values.size() * sizeof(T)),
         result_bytes(results * sizeof(T)) {
-    std::memcpy(host, values.data(), bytes);
-    device.copy(Stream::compute, from, host, {bytes});
+    std::memcpy(host, values.data(), values.size() * sizeof(T));
+    device.copy(Stream::compute, from, host, {values.size() * sizeof(T)});
     device.order(Stream::compute, Stream::communicate);
     device.barrier(devices);
   }
+  void run(Collective kind, std::size_t bytes = sizeof(T), DType dtype = dtype_of<T>) {
+    device.collective(Stream::communicate, group, kind, dtype, to, from, bytes);
+  }
+  void gather() { run(Collective::all_gather); }
+  void wait() { device.wait(device.record_event(Stream::communicate)); }
   std::vector<T> result() {
     device.order(Stream::communicate, Stream::compute);
     device.copy(Stream::compute, host, to, {result_bytes});
@@ -89,118 +98,105 @@ struct Exchange {
   }
 
   gpu::Device& device;
+  gpu::Communicator group;
   std::byte* host;
   std::byte* from;
   std::byte* to;
-  std::size_t bytes, result_bytes;
+  std::size_t result_bytes;
 };
 
 constexpr std::array all{0, 1, 2, 3};
+std::span<const int> first_ranks(int devices) { return std::span(all).first(static_cast<std::size_t>(devices)); }
+
+template <class T>
+using ByRank = std::vector<std::vector<T>>;
+
+// What each of four ranks has after a collective of all with these values, which gives each `results` elements.
+template <class T>
+ByRank<T> after(Collective kind, std::size_t elements, const ByRank<T>& values, std::size_t results,
+                unsigned seed = 0) {
+  const auto platform = test::make_emulated({.devices = 4, .seed = seed});
+  ByRank<T> found(4);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    const auto at = static_cast<std::size_t>(number);
+    Rank<T> rank(device, 4, all, values[at], results);
+    const bool in_place = kind == Collective::all_reduce_sum;
+    if (in_place) rank.to = rank.from;
+    rank.run(kind, elements * sizeof(T));
+    found[at] = rank.result();
+  });
+  CHECK(failures == std::vector<std::string>(4));
+  const std::size_t parts = kind == Collective::all_reduce_sum ? 2 : 4;  // of a ring, twice a quarter
+  CHECK(test::bytes_between(*platform) == parts * 3 * elements * sizeof(T));
+  return found;
+}
+
+// What each rank of all devices is told where they do this.
+std::vector<std::string> told(const test::Emulation& options, const std::function<void(Rank<float>&, int)>& action) {
+  const auto platform = test::make_emulated(options);
+  return on_threads(*platform, [&](gpu::Device& device, int number) {
+    std::vector<float> values(8, 1.0F + static_cast<float>(number));
+    Rank<float> rank(device, options.devices, first_ranks(options.devices), values, 32);
+    action(rank, number);
+  });
+}
 
 TEST_CASE("all_gather has the ranks' values by rank, in place too", "[emulated_gpu]") {
-  const auto platform = test::make_emulated({.devices = 4});
-  std::vector<std::vector<std::int32_t>> gathered(4), odd(4);
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.create_communicator(0, all);
-    Exchange<std::int32_t> one(device, 4, {number, 10 * number}, 8);
-    device.collective(Stream::communicate, group, Collective::all_gather, DType::i32, one.to, one.from, one.bytes);
-    gathered[static_cast<std::size_t>(number)] = one.result();
+  const auto gathered = after<std::int32_t>(Collective::all_gather, 2, {{0, 0}, {1, 10}, {2, 20}, {3, 30}}, 8);
+  for (const auto& values : gathered) CHECK(values == std::vector<std::int32_t>{0, 0, 1, 10, 2, 20, 3, 30});
 
-    const auto some = device.create_communicator(1, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3});
-    Exchange<std::int32_t> two(device, 4, {number, number}, 2);
-    const std::size_t mine = number == 2 || number == 1 ? 0 : 4;
-    device.collective(Stream::communicate, some, Collective::all_gather, DType::i32, two.from, two.from + mine, 4);
+  const auto platform = test::make_emulated({.devices = 4});
+  ByRank<std::int32_t> odd(4);
+  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
+    Rank<std::int32_t> two(device, 4, number % 2 == 0 ? std::array{2, 0} : std::array{1, 3}, {number, number}, 2);
     two.to = two.from;
+    if (number == 0 || number == 3) two.from += 4;
+    two.gather();
     odd[static_cast<std::size_t>(number)] = two.result();
   });
   CHECK(failures == std::vector<std::string>(4));
-  for (const auto& values : gathered) CHECK(values == std::vector<std::int32_t>{0, 0, 1, 10, 2, 20, 3, 30});
-  CHECK(odd == std::vector<std::vector<std::int32_t>>{{2, 0}, {1, 3}, {2, 0}, {1, 3}});
+  CHECK(odd == ByRank<std::int32_t>{{2, 0}, {1, 3}, {2, 0}, {1, 3}});
 }
 
 TEST_CASE("an exchange gives each rank its part of every rank's value, by rank", "[emulated_gpu]") {
-  const auto platform = test::make_emulated({.devices = 4});
-  std::vector<std::vector<std::int32_t>> found(4);
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.create_communicator(0, all);
-    const std::int32_t n = 10 * number;
-    Exchange<std::int32_t> parts(device, 4, {n, n + 1, n + 2, n + 3}, 4);
-    device.collective(Stream::communicate, group, Collective::exchange, DType::i32, parts.to, parts.from, 4);
-    found[static_cast<std::size_t>(number)] = parts.result();
-  });
-  CHECK(failures == std::vector<std::string>(4));
-  for (std::int32_t i = 0; i < 4; ++i) {
-    CHECK(found[static_cast<std::size_t>(i)] == std::vector<std::int32_t>{i, 10 + i, 20 + i, 30 + i});
-  }
-  CHECK(test::bytes_between(*platform) == std::size_t{4} * 3 * 4);
-}
-
-template <class T>
-std::vector<std::vector<T>> summed(DType dtype, const std::vector<T>& by_rank, unsigned seed) {
-  const auto platform = test::make_emulated({.devices = 4, .seed = seed});
-  std::vector<std::vector<T>> sums(4);
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.create_communicator(0, all);
-    Exchange<T> exchange(device, 4, {by_rank[static_cast<std::size_t>(number)]}, 1);
-    exchange.to = exchange.from;
-    device.collective(Stream::communicate, group, Collective::all_reduce_sum, dtype, exchange.to, exchange.from,
-                      sizeof(T));
-    sums[static_cast<std::size_t>(number)] = exchange.result();
-  });
-  CHECK(failures == std::vector<std::string>(4));
-  return sums;
+  CHECK(after<std::int32_t>(Collective::exchange, 1,
+                            {{0, 1, 2, 3}, {10, 11, 12, 13}, {20, 21, 22, 23}, {30, 31, 32, 33}}, 4) ==
+        ByRank<std::int32_t>{{0, 10, 20, 30}, {1, 11, 21, 31}, {2, 12, 22, 32}, {3, 13, 23, 33}});
 }
 
 TEST_CASE("all_reduce_sum gives every rank the same sum, in an order that the seed chooses", "[emulated_gpu]") {
+  const auto summed = []<class T>(const ByRank<T>& values, unsigned seed) {
+    return after<T>(Collective::all_reduce_sum, 1, values, 1, seed);
+  };
   std::set<float> found;
   for (unsigned seed = 0; seed < 8; ++seed) {
-    const auto sums = summed<float>(DType::f32, {1e8F, 1, -1e8F, 2}, seed);
+    const auto sums = summed(ByRank<float>{{1e8F}, {1}, {-1e8F}, {2}}, seed);
     for (const auto& sum : sums) CHECK(sum == sums.front());
     found.insert(sums.front().front());
   }
   CHECK(found.size() > 1);
-  CHECK(summed<double>(DType::f64, {1, 2, 3, 4}, 1).back() == std::vector<double>{10});
-  CHECK(summed<std::uint32_t>(DType::u32, {0xffffffffU, 2, 3, 4}, 1).back() == std::vector<std::uint32_t>{8});
-  CHECK(summed<std::int64_t>(DType::i64, {std::int64_t{1} << 40, 2, 3, -4}, 1).back() ==
-        std::vector<std::int64_t>{(std::int64_t{1} << 40) + 1});
+  CHECK(summed(ByRank<double>{{1}, {2}, {3}, {4}}, 1).back().front() == 10);
+  CHECK(summed(ByRank<std::uint32_t>{{0xffffffffU}, {2}, {3}, {4}}, 1).back().front() == 8);
+  CHECK(summed(ByRank<std::int64_t>{{std::int64_t{1} << 40}, {2}, {3}, {-4}}, 1).back().front() ==
+        (std::int64_t{1} << 40) + 1);
 }
 
 TEST_CASE("reduce_scatter_sum gives each rank its part of the sum, in an order that the seed chooses",
           "[emulated_gpu]") {
   std::set<float> found;
   for (unsigned seed = 0; seed < 8; ++seed) {
-    const auto platform = test::make_emulated({.devices = 4, .seed = seed});
-    std::vector<std::vector<float>> sums(4);
-    const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-      const auto group = device.create_communicator(0, all);
-      const auto n = static_cast<float>(number);
-      constexpr std::array uneven{1e8F, 1.0F, -1e8F, 2.0F};
-      Exchange<float> parts(device, 4, {uneven[static_cast<std::size_t>(number)], n, 10 * n, 100 * n}, 1);
-      device.collective(Stream::communicate, group, Collective::reduce_scatter_sum, DType::f32, parts.to, parts.from,
-                        sizeof(float));
-      sums[static_cast<std::size_t>(number)] = parts.result();
-    });
-    CHECK(failures == std::vector<std::string>(4));
+    const auto sums = after<float>(Collective::reduce_scatter_sum, 1,
+                                   {{1e8F, 0, 0, 0}, {1, 1, 10, 100}, {-1e8F, 2, 20, 200}, {2, 3, 30, 300}}, 1, seed);
     found.insert(sums[0].front());
-    CHECK(sums[1] == std::vector<float>{6});
-    CHECK(sums[2] == std::vector<float>{60});
-    CHECK(sums[3] == std::vector<float>{600});
-    CHECK(test::bytes_between(*platform) == std::size_t{4} * 3 * sizeof(float));
+    CHECK(ByRank<float>(sums.begin() + 1, sums.end()) == ByRank<float>{{6}, {60}, {600}});
   }
   CHECK(found.size() > 1);
 }
 
 TEST_CASE("a collective orders what one rank did before it and another does after it", "[emulated_gpu]") {
-  const auto platform = test::make_emulated({.devices = 2});
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const std::array both{0, 1};
-    const auto group = device.create_communicator(0, both);
-    Exchange<float> exchange(device, 2, {1}, 2);
-    const auto gather = [&](Stream stream) {
-      device.collective(stream, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
-    };
-    gather(Stream::communicate);
-    if (number == 0) device.copy(Stream::compute, exchange.from, exchange.host, {4});  // while it is sent
+  const auto failures = told({.devices = 2}, [](Rank<float>& rank, int number) {
+    rank.gather();
+    if (number == 0) rank.device.copy(Stream::compute, rank.from, rank.host, {4});  // while it is sent
   });
   CHECK(
       contains(failures[0],
@@ -209,28 +205,12 @@ TEST_CASE("a collective orders what one rank did before it and another does afte
   CHECK(failures[1].empty());
 }
 
-// What each rank is told where they call what `call` does, in a platform where ranks wait but a moment.
-std::vector<std::string> told(const test::Emulation& options,
-                              const std::function<void(gpu::Device&, gpu::Communicator, Exchange<float>&, int)>& call) {
-  const auto platform = test::make_emulated(options);
-  return on_threads(*platform, [&](gpu::Device& device, int number) {
-    const auto group = device.create_communicator(0, std::span(all).first(static_cast<std::size_t>(options.devices)));
-    Exchange<float> exchange(device, options.devices, std::vector<float>(8), 32);
-    call(device, group, exchange, number);
-  });
-}
-
 TEST_CASE("ranks that make different calls are told both", "[emulated_gpu]") {
   const auto check = [](Collective kind, DType dtype, std::size_t bytes, const std::string& other) {
-    const auto failures = told({.devices = 2}, [&](gpu::Device& device, gpu::Communicator group,
-                                                   Exchange<float>& exchange, int number) {
-      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 8);
-      if (number == 0) {
-        device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
-                          8);
-      } else {
-        device.collective(Stream::communicate, group, kind, dtype, exchange.to, exchange.from, bytes);
-      }
+    const auto failures = told({.devices = 2}, [&](Rank<float>& rank, int number) {
+      rank.run(Collective::all_gather, 8);
+      if (number == 0) rank.run(Collective::all_gather, 8);
+      if (number == 1) rank.run(kind, bytes, dtype);
     });
     for (const std::string& failure : failures) {
       CHECK(contains(failure, "the ranks of communicator {0,1} make different calls, as number 2: rank "));
@@ -245,40 +225,33 @@ TEST_CASE("ranks that make different calls are told both", "[emulated_gpu]") {
 
 TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[emulated_gpu]") {
   const auto start = std::chrono::steady_clock::now();
-  const auto platform = test::make_emulated({.devices = 3, .patience = 300ms, .lost_rank = 2, .lost_from = 1});
   std::array<std::atomic<gpu::Device*>, 3> open{};
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    open[static_cast<std::size_t>(number)] = &device;
-    const auto group = device.create_communicator(0, std::span(all).first(3));
-    Exchange<float> exchange(device, 3, {1}, 3);
-    const auto gather = [&] {
-      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
-    };
-    gather();
-    try {
-      gather();
-    } catch (const Error&) {
-      if (number == 0) open[2].load()->abort("rank 0 has given up");
-      throw;
-    }
-  });
-  for (const int rank : {0, 1}) {
-    CHECK(contains(failures[static_cast<std::size_t>(rank)],
-                   "rank 2 did not come to all_gather 2 of communicator {0,1,2}"));
+  const auto failures =
+      told({.devices = 3, .patience = 300ms, .lost_rank = 2, .lost_from = 1}, [&](Rank<float>& rank, int number) {
+        open[static_cast<std::size_t>(number)] = &rank.device;
+        rank.gather();
+        try {
+          rank.gather();
+        } catch (const Error&) {
+          if (number == 0) open[2].load()->abort("rank 0 has given up");
+          throw;
+        }
+      });
+  for (const std::size_t rank : {0U, 1U}) {
+    CHECK(contains(failures[rank], "rank 2 did not come to all_gather 2 of communicator {0,1,2}"));
   }
   CHECK(failures[2] == "rank 0 has given up");
   CHECK(std::chrono::steady_clock::now() - start < 60s);
 }
 
 TEST_CASE("ranks that take communicators in different orders are told where the others wait", "[emulated_gpu]") {
-  const auto platform = test::make_emulated({.devices = 2, .patience = 200ms});
-  const std::array both{0, 1};
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    std::array groups{device.create_communicator(0, both), device.create_communicator(1, both)};
+  const auto failures = told({.devices = 2, .patience = 200ms}, [&](Rank<float>& rank, int number) {
+    std::array groups{rank.group, rank.device.create_communicator(1, first_ranks(2))};
+    rank.device.barrier(2);
     if (number == 1) std::swap(groups[0], groups[1]);
-    Exchange<float> exchange(device, 2, {1}, 2);
     for (const auto group : groups) {
-      device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
+      rank.group = group;
+      rank.gather();
     }
   });
   const std::string text = failures[0] + failures[1];
@@ -294,9 +267,8 @@ TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any 
       std::this_thread::sleep_for(20ms);
       device.abort("it took too long");
     });
-    const std::array both{0, 1};
     try {
-      device.create_communicator(0, both);
+      device.create_communicator(0, first_ranks(2));
     } catch (const Error&) {
       device.allocate(1);
     }
@@ -307,80 +279,65 @@ TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any 
 TEST_CASE("a communicator has each rank once, and the device that joins among them", "[emulated_gpu]") {
   const auto platform = test::make_emulated({.devices = 2, .patience = 50ms});
   const auto device = platform->open(0);
-  const auto refused = [&](const std::vector<int>& ranks) {
-    return test::refusal([&] { device->create_communicator(0, ranks); }, ExitStatus::failed);
-  };
-  CHECK(contains(refused({0, 1, 0}), "device 0 cannot join communicator {0,1,0}: rank 0 is in it twice"));
-  CHECK(contains(refused({1}), "device 0 cannot join communicator {1}: it is not one of the ranks"));
-  CHECK(contains(refused({0, 2}), "device 0 cannot join communicator {0,2}: there is no device 2"));
-  CHECK(contains(refused({0, 1}), "rank 1 did not come to join 1 of communicator {0,1}"));
-  const auto alone = device->create_communicator(0, std::array{0});
-  std::byte* const memory = device->allocate(8);
-  device->collective(Stream::communicate, alone, Collective::all_reduce_sum, DType::f32, memory, memory, 8);
-  CHECK(contains(test::refusal(
-                     [&] {
-                       device->collective(Stream::communicate, {alone.number + 1}, Collective::all_gather, DType::f32,
-                                          memory, memory, 8);
-                     },
-                     ExitStatus::failed),
-                 "device 0 has not joined a communicator 1"));
+  for (const auto& [ranks, why] : std::vector<std::pair<std::vector<int>, std::string>>{
+           {{0, 1, 0}, "device 0 cannot join communicator {0,1,0}: rank 0 is in it twice"},
+           {{1}, "device 0 cannot join communicator {1}: it is not one of the ranks"},
+           {{0, 2}, "device 0 cannot join communicator {0,2}: there is no device 2"},
+           {{0, 1}, "rank 1 did not come to join 1 of communicator {0,1}"}}) {
+    CHECK(contains(message_of_error([&, &ranks = ranks] { device->create_communicator(0, ranks); }), why));
+  }
+  Rank<float> alone(*device, 1, first_ranks(1), {1}, 1);
+  alone.to = alone.from;
+  alone.run(Collective::all_reduce_sum);
+  ++alone.group.number;
+  CHECK(contains(message_of_error([&] { alone.gather(); }), "device 0 has not joined a communicator 1"));
 }
 
 TEST_CASE("a collective is captured, and its ranks meet when they replay it", "[emulated_gpu]") {
-  const auto platform = test::make_emulated({.devices = 2});
-  std::vector<std::vector<float>> sums(2);
-  const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    const std::array both{0, 1};
-    const auto group = device.create_communicator(0, both);
-    Exchange<float> exchange(device, 2, {1.0F + static_cast<float>(number)}, 1);
-    const auto graph = device.capture([&] {
-      device.order(Stream::compute, Stream::communicate);
-      device.collective(Stream::communicate, group, Collective::all_reduce_sum, DType::f32, exchange.from,
-                        exchange.from, 4);
-      device.order(Stream::communicate, Stream::compute);
+  ByRank<float> sums(2);
+  const auto failures = told({.devices = 2}, [&](Rank<float>& rank, int number) {
+    rank.to = rank.from;
+    const auto graph = rank.device.capture([&] {
+      rank.device.order(Stream::compute, Stream::communicate);
+      rank.run(Collective::all_reduce_sum);
+      rank.device.order(Stream::communicate, Stream::compute);
     });
-    device.barrier(2);
-    for (int i = 0; i < 3; ++i) device.replay(graph);
-    exchange.to = exchange.from;
-    sums[static_cast<std::size_t>(number)] = exchange.result();
+    rank.device.barrier(2);
+    for (int i = 0; i < 3; ++i) rank.device.replay(graph);
+    rank.result_bytes = sizeof(float);
+    sums[static_cast<std::size_t>(number)] = rank.result();
   });
   CHECK(failures == std::vector<std::string>(2));
-  CHECK(sums == std::vector<std::vector<float>>{{12}, {12}});
+  CHECK(sums == ByRank<float>{{12}, {12}});
 }
 
 TEST_CASE("a call that may wait for other devices needs an order on the host with their collectives",
           "[emulated_gpu]") {
-  using Calls = std::function<void(gpu::Device&)>;
+  using Calls = std::function<void(Rank<float>&)>;
   const std::pair<std::string, Calls> alone[] = {
-      {"capture()", [](gpu::Device& device) { device.capture([] {}); }},
-      {"allocate()", [](gpu::Device& device) { device.allocate(1); }},
-      {"pinned()", [](gpu::Device& device) { device.pinned(1); }},
-      {"create_communicator()", [](gpu::Device& device) { device.create_communicator(1, std::array{0}); }},
+      {"capture()", [](Rank<float>& rank) { rank.device.capture([] {}); }},
+      {"allocate()", [](Rank<float>& rank) { rank.device.allocate(1); }},
+      {"pinned()", [](Rank<float>& rank) { rank.device.pinned(1); }},
+      {"create_communicator()", [](Rank<float>& rank) { rank.device.create_communicator(1, std::array{0}); }},
   };
   for (const auto& [name, call] : alone) {
     // Around the call of device 0 there are two collectives; the other one makes these alone.
-    const auto text = [&, &call = call](const Calls& before, const Calls& after) {
-      const auto failures = told({.devices = 2, .patience = 200ms}, [&](gpu::Device& device, gpu::Communicator group,
-                                                                        Exchange<float>& exchange, int number) {
-        const auto gather = [&] {
-          device.collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
-                            4);
-        };
-        gather();
-        before(device);
-        if (number == 0) call(device);
-        after(device);
-        gather();
+    const auto text = [&, &call = call](const Calls& before, const Calls& behind) {
+      const auto failures = told({.devices = 2, .patience = 200ms}, [&](Rank<float>& rank, int number) {
+        rank.gather();
+        before(rank);
+        if (number == 0) call(rank);
+        behind(rank);
+        rank.gather();
       });
       return failures[0] + failures[1];
     };
-    const Calls nothing = [](gpu::Device&) {}, meet = [](gpu::Device&device) { device.barrier(2); },
-                wait = [](gpu::Device&device) { device.wait(device.record_event(Stream::communicate)); };
+    const Calls nothing = [](Rank<float>&) {}, meet = [](Rank<float>&rank) { rank.device.barrier(2); },
+                wait = [](Rank<float>&rank) { rank.wait(); };
     INFO(name);
     CHECK(text(meet, meet).empty());
     CHECK(text(wait, meet).empty());
     for (const std::string& wrong : {text(nothing, nothing), text(nothing, meet), text(meet, nothing)}) {
-      INFO(wrong);
       CHECK(contains(wrong, "no order on the host between "));
       CHECK(contains(wrong, name + " of device 0"));
       CHECK(contains(wrong, "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 1"));
@@ -394,12 +351,10 @@ TEST_CASE("a device ends when the host knows that all collectives are done, and 
     std::barrier step(3);
     const auto failures = on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
       const std::array others{1, 2};
-      const auto group = number == 0 ? gpu::Communicator{} : device->create_communicator(0, others);
-      Exchange<float> exchange(*device, 3, {1}, 2);
+      Rank<float> rank(*device, 3, std::span(others).first(number == 0 ? 0 : 2), {1}, 2);
       const auto gather = [&] {
-        device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
-                           4);
-        if (waits) device->wait(device->record_event(Stream::communicate));
+        rank.gather();
+        if (waits) rank.wait();
       };
       if (number > 0) gather();
       step.arrive_and_wait();
@@ -422,16 +377,11 @@ TEST_CASE("no module begins, ends or runs collectives while another one may have
     std::barrier step(2);
     std::string failure;
     on_threads_ending(*platform, [&](std::unique_ptr<gpu::Device> device, int number) {
-      const auto group = device->create_communicator(0, std::array{0, 1});
-      Exchange<float> exchange(*device, 2, {1}, 2);
-      device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from, 4);
-      if (waits) device->wait(device->record_event(Stream::communicate));
+      Rank<float> rank(*device, 2, first_ranks(2), {1}, 2);
+      rank.gather();
+      if (waits) rank.wait();
       step.arrive_and_wait();
-      try {
-        if (number == 0) other(*platform);
-      } catch (const Error& error) {
-        failure = error.diagnostics().front().message;
-      }
+      if (number == 0) failure = message_of_error([&] { other(*platform); });
       step.arrive_and_wait();
     });
     return failure + test::take_misuse(*platform);
@@ -450,25 +400,20 @@ TEST_CASE("devices of several processes join by an identity that one of them has
   const auto platforms = test::make_emulated(2, {.devices = 1, .patience = 200ms});
   const gpu::CommunicatorId id = platforms[0]->new_communicator_id(), other = platforms[1]->new_communicator_id();
   CHECK(id != other);
-  const std::array both{0, 1};
   std::array<bool, 2> have_gathered{};
   const auto failures_with = [&](const std::array<const gpu::CommunicatorId*, 2>& ids) {
     std::array<std::string, 2> failures;
     std::vector<std::thread> threads;
     for (std::size_t process = 0; process < 2; ++process) {
       threads.emplace_back([&, process] {
-        try {
-          const int rank = static_cast<int>(process);
-          const auto device = platforms[process]->open(0, 7, {rank, 1});
-          const auto group = device->create_communicator(0, both, ids[process]);
-          Exchange<float> exchange(*device, 1, {static_cast<float>(rank + 1)}, 2);
-          device->collective(Stream::communicate, group, Collective::all_gather, DType::f32, exchange.to, exchange.from,
-                             4);
-          device->wait(device->record_event(Stream::communicate));
+        failures[process] = message_of_error([&] {
+          const int number = static_cast<int>(process);
+          const auto device = platforms[process]->open(0, 7, {number, 1});
+          Rank<float> rank(*device, 1, first_ranks(2), {1}, 2, 0, ids[process]);
+          rank.gather();
+          rank.wait();
           have_gathered[process] = true;
-        } catch (const Error& error) {
-          failures[process] = error.diagnostics().front().message;
-        }
+        });
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -481,16 +426,10 @@ TEST_CASE("devices of several processes join by an identity that one of them has
   CHECK(contains(failures_with({&unknown, &unknown}), "no process has made this identity of a communicator"));
 }
 
-TEST_CASE("devices meet as often as they call for it, and a device that does not come is named", "[emulated_gpu]") {
+// tests/gpu/device_calls.cpp has devices that meet.
+TEST_CASE("a device that does not come to a barrier is named", "[emulated_gpu]") {
   const auto platform = test::make_emulated({.devices = 3, .patience = 200ms});
-  std::array<std::atomic<int>, 2> rounds{};
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
-    if (number == 2) return;
-    for (int round = 1; round <= 50; ++round) {
-      ++rounds[static_cast<std::size_t>(number)];
-      device.barrier(2);
-      if (rounds[0] < round || rounds[1] < round) fail_running("they have not met");
-    }
     if (number == 0) device.barrier(3);
   });
   CHECK(contains(failures[0], "ranks 1, 2 did not come to meet 1 of communicator {0,1,2}"));

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "tests/emulated_gpu/arithmetic.h"
+#include "tests/emulated_gpu/library.h"
 
 namespace pmaptrain::emulation {
 namespace {
@@ -28,9 +28,13 @@ std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::PitchedRows
   return ranges;
 }
 
-bool any_overlap_of(const std::vector<Range>& a, const std::vector<Range>& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](Range x) { return std::any_of(b.begin(), b.end(), [&](Range y) { return overlap(x, y); }); });
+// The entry of a list of a device's, which calls refer to by number.
+template <class List>
+auto& entry_of(List& list, int number, int device, const std::string& lacks) {
+  if (number < 0 || number >= std::ssize(list)) {
+    fail_running("device " + std::to_string(device) + " has " + lacks + " " + std::to_string(number));
+  }
+  return list[static_cast<std::size_t>(number)];
 }
 
 // What a rank brings to a collective.
@@ -121,10 +125,7 @@ gpu::PreparedKernel EmulatedDevice::prepare(const Op& op, const GpuRequest& requ
 void EmulatedDevice::launch(Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
                             const Accesses& accesses) {
   enter();
-  if (kernel.number < 0 || kernel.number >= std::ssize(kernels_)) {
-    fail_running("device " + std::to_string(number_) + " has no kernel " + std::to_string(kernel.number));
-  }
-  const EmulatedKernel& prepared = *kernels_[static_cast<std::size_t>(kernel.number)];
+  const EmulatedKernel& prepared = *entry_of(kernels_, kernel.number, number_, "no kernel");
   Work work{stream, describe("'" + prepared.name() + "'", stream), accesses, {}};
   prepared.check(*work.what, arguments, accesses);
   // Two launches that run at once must not share these, so they count as written.
@@ -149,7 +150,7 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
                  std::to_string(std::min(to_pitch, from_pitch)) + " apart, so they overlap");
   }
   Work work{stream, what, {ranges_of_rows(from, rows, from_pitch), ranges_of_rows(to, rows, to_pitch)}, {}};
-  if (any_overlap_of(work.accesses.reads, work.accesses.writes)) fail_running(*what + " writes what it reads");
+  if (any_overlap(work.accesses.reads, work.accesses.writes)) fail_running(*what + " writes what it reads");
   bool to_host, from_host;
   {
     const std::lock_guard lock(machine_->mutex);
@@ -237,11 +238,7 @@ void EmulatedDevice::barrier(int devices) {
 void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                                 std::byte* to, const std::byte* from, std::size_t bytes) {
   enter();
-  if (communicator.number < 0 || communicator.number >= std::ssize(communicators_)) {
-    fail_running("device " + std::to_string(number_) + " has not joined a communicator " +
-                 std::to_string(communicator.number));
-  }
-  const auto& [between, group] = communicators_[static_cast<std::size_t>(communicator.number)];
+  const auto& [between, group] = entry_of(communicators_, communicator.number, number_, "not joined a communicator");
   const std::size_t ranks = group->ranks.size(), place = group->place_of(number_);
   const Range read{from, bytes_read(kind, bytes, ranks)}, written{to, bytes_written(kind, bytes, ranks)};
   const std::string call = std::string(gpu::to_string(kind)) + " of " + bytes_text(bytes) + " of " +
@@ -376,10 +373,7 @@ gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
 
 void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
   enter_outside_capture("replay()");
-  if (graph.number < 0 || graph.number >= std::ssize(graphs_)) {
-    fail_running("device " + std::to_string(number_) + " has no graph " + std::to_string(graph.number));
-  }
-  const Recorded& all = graphs_[static_cast<std::size_t>(graph.number)];
+  const Recorded& all = entry_of(graphs_, graph.number, number_, "no graph");
   const auto recorded_calls = machine_->options.graphs ? std::span(all)
                                                        : std::span(all).subspan(static_cast<std::size_t>(first),
                                                                                 static_cast<std::size_t>(count));
@@ -414,11 +408,6 @@ bool EmulatedDevice::poll(gpu::Event event) {
   if (events_.contains(event.number) && random_() % 2 == 0) return false;
   host_knows(event);
   return true;
-}
-
-void EmulatedDevice::wait(gpu::Event event) {
-  enter_outside_capture("wait()");
-  host_knows(event);
 }
 
 void EmulatedDevice::check_known(gpu::Event event) const {

@@ -47,7 +47,6 @@ class EmulatedDevice final : public gpu::Device {
   void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Event record_event(Stream stream) override;
   bool poll(gpu::Event event) override;
-  void wait(gpu::Event event) override;
   void wait_event(gpu::Event event, Stream stream) override;
   gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;

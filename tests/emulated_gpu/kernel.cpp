@@ -8,7 +8,6 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ops/all.h"
-#include "tests/emulated_gpu/library.h"
 #include "tests/emulated_gpu/memory.h"
 
 namespace pmaptrain::emulation {
@@ -41,33 +40,22 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
   if (request.region != nullptr) region_ = *request.region;
 
   for (const GpuCommand& command : kernel.commands) {
-    commands_.push_back(std::visit([&](const auto& each) { return run_of(each, op, request, options); }, command));
+    if (const auto* const launch = std::get_if<GpuLaunch>(&command)) {
+      commands_.push_back([launch = *launch, &options](const test::HostMemory& memory) {
+        const auto order = static_cast<test::ThreadOrder>(options.seed % 3);
+        test::launch_on_host(launch, memory, order, options.seed, options.forgotten_barrier);
+      });
+    } else if (const auto* const product = std::get_if<GpuMatmul>(&command)) {
+      commands_.push_back(run_by_library(*product, request));
+    } else if (const auto* const conv = std::get_if<GpuConv>(&command)) {
+      commands_.push_back(run_by_library(*conv, request));
+    } else {
+      commands_.push_back(run_reference(op, request));
+    }
   }
 }
 
-EmulatedKernel::Run EmulatedKernel::run_of(const GpuLaunch& launch, const Op&, const GpuRequest&,
-                                           const test::Emulation& options) const {
-  const auto order = static_cast<test::ThreadOrder>(options.seed % 3);
-  return [launch, order, seed = options.seed, forgotten = options.forgotten_barrier](const test::HostMemory& memory) {
-    test::launch_on_host(launch, memory, order, seed, forgotten);
-  };
-}
-
-EmulatedKernel::Run EmulatedKernel::run_of(const GpuMatmul& product, const Op&, const GpuRequest& request,
-                                           const test::Emulation&) const {
-  return [run = run_by_library(product, request)](const test::HostMemory& memory) {
-    run(memory.operands, memory.results);
-  };
-}
-
-EmulatedKernel::Run EmulatedKernel::run_of(const GpuConv& conv, const Op&, const GpuRequest& request,
-                                           const test::Emulation&) const {
-  return
-      [run = run_by_library(conv, request)](const test::HostMemory& memory) { run(memory.operands, memory.results); };
-}
-
-EmulatedKernel::Run EmulatedKernel::run_of(const GpuGenerated&, const Op& op, const GpuRequest& request,
-                                           const test::Emulation&) const {
+RunCommand EmulatedKernel::run_reference(const Op& op, const GpuRequest& request) const {
   const std::shared_ptr<CpuKernel> reference = make_reference_kernel(op.shared(), kernels_of(op).reference,
                                                                      {.operands = request.operands,
                                                                       .results = request.results,
@@ -146,7 +134,7 @@ void EmulatedKernel::run(const gpu::LaunchArguments& arguments) const {
   }
   if (scratch_bytes_ > 0) std::memset(arguments.scratch, 0xff, scratch_bytes_);
   if (workspace_bytes_ > 0) std::memset(arguments.workspace, 0xff, workspace_bytes_);
-  for (const Run& command : commands_) command({from, to, arguments.scratch});
+  for (const RunCommand& command : commands_) command({from, to, arguments.scratch});
   for (std::size_t i = 0; i < results.size(); ++i) copy_bytes(arguments.results[i], to[i], result_bytes_[i]);
 }
 

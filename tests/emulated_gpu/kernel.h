@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/graph/program.h"
 #include "core/runtime/gpu/device.h"
-#include "tests/emulated_gpu/host_kernels.h"
+#include "tests/emulated_gpu/library.h"
 #include "tests/emulated_gpu/platform.h"
 
 namespace pmaptrain::emulation {
@@ -18,7 +17,7 @@ namespace pmaptrain::emulation {
 class EmulatedKernel {
  public:
   // Launches are run by their kernels' source, the threads in an order by the seed; calls of libraries as they are
-  // described; in place of generated code, the reference of the op.
+  // described; in place of generated code, the reference of the op. The options outlive the kernel.
   EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, const test::Emulation& options);
   EmulatedKernel(const EmulatedKernel&) = delete;
   EmulatedKernel& operator=(const EmulatedKernel&) = delete;
@@ -32,11 +31,7 @@ class EmulatedKernel {
   void run(const gpu::LaunchArguments& arguments) const;
 
  private:
-  using Run = std::function<void(const test::HostMemory& memory)>;
-  Run run_of(const GpuLaunch& launch, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
-  Run run_of(const GpuMatmul& product, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
-  Run run_of(const GpuConv& conv, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
-  Run run_of(const GpuGenerated&, const Op& op, const GpuRequest& request, const test::Emulation& options) const;
+  RunCommand run_reference(const Op& op, const GpuRequest& request) const;
 
   std::string name_;
   std::size_t scratch_bytes_, workspace_bytes_;
@@ -44,7 +39,7 @@ class EmulatedKernel {
   std::optional<Region> region_;
   std::vector<Type> types_;
   std::vector<std::size_t> operand_bytes_, result_bytes_;
-  std::vector<Run> commands_;
+  std::vector<RunCommand> commands_;
 };
 
 }  // namespace pmaptrain::emulation

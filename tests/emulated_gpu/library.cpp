@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/matmul.h"
 
@@ -28,9 +30,9 @@ RunCommand run_calls(const Call& call, std::int64_t calls, const GpuRequest& req
     operand_strides.push_back(request.stacked[i] ? bytes(request.operands[i]) : 0);
   }
   for (const Type& type : request.results) result_strides.push_back(bytes(type));
-  return [=](std::span<const std::byte* const> operands, std::span<std::byte* const> results) {
-    std::vector<const std::byte*> from(operands.begin(), operands.end());
-    std::vector<std::byte*> to(results.begin(), results.end());
+  return [=](const test::HostMemory& memory) {
+    std::vector<const std::byte*> from(memory.operands.begin(), memory.operands.end());
+    std::vector<std::byte*> to(memory.results.begin(), memory.results.end());
     for (std::int64_t i = 0; i < calls; ++i) {
       kernel->run({from.data(), to.data(), nullptr});
       for (std::size_t k = 0; k < from.size(); ++k) from[k] += operand_strides[k];
@@ -79,6 +81,33 @@ RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
   }
   call.stacked.assign(call.operands.size(), true);
   return run_calls(call, calls, request);
+}
+
+std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
+                                     std::size_t bytes, std::span<const std::byte* const> arrays,
+                                     std::span<const TreeNode> tree) {
+  using Reduction = gpu::Device::Reduction;
+  if (dtype == DType::boolean || (dtype == DType::bf16 && reduce == Reduction::sum)) {
+    fail_running(what + ": no sum of " + std::string(to_string(dtype)),
+                 "bool has no sums and no order, and sums of bf16 are rounded from f32 once, at their end");
+  }
+  if (arrays.empty() || bytes % size_of(dtype) != 0) {
+    fail_running(what + ": " + std::to_string(arrays.size()) + " arrays of " + std::to_string(bytes) +
+                 " bytes are no arrays of " + std::string(to_string(dtype)));
+  }
+  const Type type{dtype, {static_cast<std::int64_t>(bytes / size_of(dtype))}, {}};
+  std::vector<ConstArray> members;
+  for (const std::byte* const array : arrays) members.push_back({&type, array});
+  std::vector<std::byte> reduced(bytes);
+  const std::span<const ConstArray> operand(members);
+  const Array result{&type, reduced.data()};
+  const CollectiveCall call{{&operand, 1}, 0, {&result, 1}, tree};
+  switch (reduce) {
+    case Reduction::sum: ops::Psum{}.exchange(call); break;
+    case Reduction::max: ops::Pmax{}.exchange(call); break;
+    case Reduction::min: ops::Pmin{}.exchange(call); break;
+  }
+  return reduced;
 }
 
 }  // namespace pmaptrain::emulation

@@ -1,18 +1,29 @@
-// What a library carries out, from what it is told alone: no shape or attribute of the op is looked at.
+// What emulated devices compute by the references of ops: what a library carries out, and reductions.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "core/kernel/gpu.h"
+#include "core/runtime/gpu/device.h"
+#include "tests/emulated_gpu/host_kernels.h"
 
 namespace pmaptrain::emulation {
 
-using RunCommand = std::function<void(std::span<const std::byte* const> operands, std::span<std::byte* const> results)>;
+using RunCommand = std::function<void(const test::HostMemory& memory)>;
 
-// By the references of the ops that these describe. The request says where the slices of a logical device begin.
+// From what the library is told alone: no shape or attribute of the op is looked at. The request says where the slices
+// of a logical device begin.
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request);
 RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request);
+
+// The sum or extreme of whole arrays of `bytes` bytes, in the order in which they are given, or in that of `tree` where
+// it has nodes. Throws Error (failed), which begins with `what`, where the values are no numbers that can be reduced
+// so.
+std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,
+                                     std::size_t bytes, std::span<const std::byte* const> arrays,
+                                     std::span<const TreeNode> tree = {});
 
 }  // namespace pmaptrain::emulation

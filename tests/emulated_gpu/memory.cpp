@@ -20,11 +20,6 @@ std::size_t rounded_up(std::size_t bytes) {
 // A range that may be written, of memory that is known to be ours.
 std::byte* writable(Range range) { return const_cast<std::byte*>(range.begin); }
 
-bool any_overlap(const std::vector<Range>& a, const std::vector<Range>& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](Range x) { return std::any_of(b.begin(), b.end(), [&](Range y) { return overlap(x, y); }); });
-}
-
 std::vector<std::byte> bytes_in(const std::vector<Range>& ranges) {
   std::vector<std::byte> bytes;
   for (const Range range : ranges) bytes.insert(bytes.end(), range.begin, range.begin + range.size);
@@ -40,6 +35,11 @@ std::vector<std::byte> bytes_in(const std::vector<Range>& ranges) {
 }
 
 }  // namespace
+
+bool any_overlap(const std::vector<Range>& a, const std::vector<Range>& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](Range x) { return std::any_of(b.begin(), b.end(), [&](Range y) { return overlap(x, y); }); });
+}
 
 bool covered(Range range, const std::vector<Range>& others) {
   const std::byte* at = range.begin;
@@ -173,15 +173,7 @@ void Memory::read_from_host(const Call& call, const std::vector<Range>& from) {
 }
 
 void Memory::host_waited(const Clock& host) {
-  for (auto transfer = transfers_.begin(); transfer != transfers_.end();) {
-    if (!transfer->call.before(host)) {
-      ++transfer;
-      continue;
-    }
-    const Transfer ended = std::move(*transfer);
-    transfer = transfers_.erase(transfer);
-    settle(ended);
-  }
+  settle_each([&](const Transfer& transfer) { return transfer.call.before(host); });
 }
 
 void Memory::settle(const Transfer& transfer) const {
@@ -204,14 +196,18 @@ void Memory::settle(const Transfer& transfer) const {
 
 // Copies that follow another one in order find what it left.
 void Memory::settle_overlapping(const std::vector<Range>& ranges) {
+  settle_each([&](const Transfer& transfer) { return any_overlap(transfer.host, ranges); });
+}
+
+void Memory::settle_each(const std::function<bool(const Transfer&)>& has_ended) {
   for (auto transfer = transfers_.begin(); transfer != transfers_.end();) {
-    if (!any_overlap(transfer->host, ranges)) {
-      ++transfer;
-      continue;
+    const auto next = std::next(transfer);
+    if (has_ended(*transfer)) {
+      const Transfer ended = std::move(*transfer);
+      transfers_.erase(transfer);
+      settle(ended);
     }
-    const Transfer ended = std::move(*transfer);
-    transfer = transfers_.erase(transfer);
-    settle(ended);
+    transfer = next;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -19,6 +20,8 @@ using gpu::Range;
 inline bool overlap(Range a, Range b) {
   return a.size > 0 && b.size > 0 && a.begin < b.begin + b.size && b.begin < a.begin + a.size;
 }
+
+bool any_overlap(const std::vector<Range>& a, const std::vector<Range>& b);
 
 // Whether every byte of `range` lies in one of `others`.
 bool covered(Range range, const std::vector<Range>& others);
@@ -75,6 +78,7 @@ class Memory {
   Blocks::const_iterator find(const std::byte* address) const;
   void settle(const Transfer& transfer) const;
   void settle_overlapping(const std::vector<Range>& ranges);
+  void settle_each(const std::function<bool(const Transfer&)>& has_ended);
 
   std::size_t limit_;
   std::size_t from_host_ = 0;

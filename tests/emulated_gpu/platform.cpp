@@ -28,25 +28,7 @@ class EmulatedPlatform final : public gpu::Platform {
 
   gpu::CommunicatorId new_communicator_id() override { return machine_->links->new_id(); }
 
-  void check_host(bool writes, gpu::Range range) const {
-    const std::lock_guard lock(machine_->mutex);
-    machine_->memory.check_host(writes, range, machine_->host);
-  }
-
-  std::string take_misuse() const {
-    const std::lock_guard lock(machine_->mutex);
-    return std::exchange(machine_->misuse, {});
-  }
-
-  std::size_t bytes_between() const {
-    const std::lock_guard lock(machine_->mutex);
-    return machine_->bytes_between;
-  }
-
-  std::size_t bytes_from_host() const {
-    const std::lock_guard lock(machine_->mutex);
-    return machine_->memory.bytes_from_host();
-  }
+  emulation::Machine& machine() const { return *machine_; }
 
  private:
   void check(int device) const {
@@ -56,6 +38,16 @@ class EmulatedPlatform final : public gpu::Platform {
 
   const std::shared_ptr<emulation::Machine> machine_;
 };
+
+emulation::Machine& machine_of(const gpu::Platform& emulated) {
+  return dynamic_cast<const EmulatedPlatform&>(emulated).machine();
+}
+
+void check_host(const gpu::Platform& emulated, bool writes, gpu::Range range) {
+  emulation::Machine& machine = machine_of(emulated);
+  const std::lock_guard lock(machine.mutex);
+  machine.memory.check_host(writes, range, machine.host);
+}
 
 }  // namespace
 
@@ -72,24 +64,25 @@ std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const E
   return platforms;
 }
 
-void host_reads(const gpu::Platform& emulated, gpu::Range range) {
-  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(false, range);
-}
-
-void host_writes(const gpu::Platform& emulated, gpu::Range range) {
-  dynamic_cast<const EmulatedPlatform&>(emulated).check_host(true, range);
-}
+void host_reads(const gpu::Platform& emulated, gpu::Range range) { check_host(emulated, false, range); }
+void host_writes(const gpu::Platform& emulated, gpu::Range range) { check_host(emulated, true, range); }
 
 std::string take_misuse(const gpu::Platform& emulated) {
-  return dynamic_cast<const EmulatedPlatform&>(emulated).take_misuse();
+  emulation::Machine& machine = machine_of(emulated);
+  const std::lock_guard lock(machine.mutex);
+  return std::exchange(machine.misuse, {});
 }
 
 std::size_t bytes_between(const gpu::Platform& emulated) {
-  return dynamic_cast<const EmulatedPlatform&>(emulated).bytes_between();
+  emulation::Machine& machine = machine_of(emulated);
+  const std::lock_guard lock(machine.mutex);
+  return machine.bytes_between;
 }
 
 std::size_t bytes_from_host(const gpu::Platform& emulated) {
-  return dynamic_cast<const EmulatedPlatform&>(emulated).bytes_from_host();
+  emulation::Machine& machine = machine_of(emulated);
+  const std::lock_guard lock(machine.mutex);
+  return machine.memory.bytes_from_host();
 }
 
 }  // namespace pmaptrain::test

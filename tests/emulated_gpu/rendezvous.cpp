@@ -39,13 +39,8 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
     if (std::count(ranks.begin(), ranks.end(), rank) > 1) refuse("rank " + std::to_string(rank) + " is in it twice");
   }
   if (asked.place_of(device) == ranks.size()) refuse("it is not one of the ranks");
-  Group* group = nullptr;
-  {
-    const Lock lock(mutex_);
-    group = &joining_.try_emplace({key, asked.ranks}, asked.ranks).first->second;
-  }
   std::shared_ptr<Group> joined;
-  meet(*group, device, "join with key " + std::to_string(key), &joined, [&](Parts parts) {
+  meet(place_of(key, asked.ranks), device, "join with key " + std::to_string(key), &joined, [&](Parts parts) {
     const auto group = std::make_shared<Group>(asked.ranks);
     for (void* const part : parts) *static_cast<std::shared_ptr<Group>*>(part) = group;
   });
@@ -55,8 +50,12 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
 Group& Rendezvous::neighbours(int first, int devices) {
   std::vector<int> numbers(static_cast<std::size_t>(devices));
   std::iota(numbers.begin(), numbers.end(), first);
+  return place_of(-1, numbers);
+}
+
+Group& Rendezvous::place_of(int key, const std::vector<int>& ranks) {
   const Lock lock(mutex_);
-  return neighbours_.try_emplace({first, devices}, std::move(numbers)).first->second;
+  return places_.try_emplace({key, ranks}, ranks).first->second;
 }
 
 void Rendezvous::meet(Group& group, int device, const std::string& call, void* part,

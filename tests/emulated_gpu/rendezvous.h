@@ -61,6 +61,7 @@ class Rendezvous {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  Group& place_of(int key, const std::vector<int>& ranks);
   std::string missing(const Group& group, const std::string& call) const;
   [[noreturn]] void end(Group& group, const std::string& failure);
   void throw_if_aborted(int device) const;
@@ -68,10 +69,9 @@ class Rendezvous {
   const std::chrono::milliseconds patience_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> reasons_;   // by device: why it was aborted
-  std::vector<std::string> waits_in_;  // by device: "all_gather 7 of communicator {0,1}"
-  std::map<std::pair<int, std::vector<int>>, Group> joining_;
-  std::map<std::pair<int, int>, Group> neighbours_;
+  std::vector<std::string> reasons_;                          // by device: why it was aborted
+  std::vector<std::string> waits_in_;                         // by device: "all_gather 7 of communicator {0,1}"
+  std::map<std::pair<int, std::vector<int>>, Group> places_;  // by key, -1 for barriers, and ranks
 };
 
 }  // namespace pmaptrain::emulation

@@ -8,24 +8,29 @@
 #include "core/base/error.h"
 #include "core/passes/fuse.h"
 #include "core/report/peaks.h"
-#include "core/runtime/gpu/module.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
 #include "tests/gpu/gpus.h"
-#include "tests/runtime/programs.h"
+#include "tests/gpu/programs.h"
+#include "tests/words.h"
 
 namespace pmaptrain {
 
 using test::by_reference;
+
+namespace {
+
+gpu::Platform& missing() { fail_resource("there is no NVIDIA driver"); }
+
+}  // namespace
 
 TEST_CASE("the equations of a fused chain count as operations of its kernel", "[gpu]") {
   const auto program = test::program_of("mesh a=4\nbatch %x:f32[8]{a}\n%y = exp %x\n%z = mul %y, %x\nreturn z = %z\n");
   const auto fused = std::make_shared<const Program>(fuse(*program));
   const auto flops = [](const std::shared_ptr<const Program>& of, int gpus) {
     const auto platform = test::make_emulated({.devices = gpus});
-    const gpu::GpuModule module({{{"test", of, 1}}}, *platform, gpus, {gpus, {}, by_reference});
+    const auto module = test::load_on(*platform, gpus, {{{"test", of, 1}}});
     double all = 0;
-    for (const InstructionReport& row : module.instructions(0)) all += row.flops;
+    for (const InstructionReport& row : module->instructions(0)) all += row.flops;
     return all;
   };
   REQUIRE(fused->equations.size() == 1);
@@ -37,29 +42,27 @@ TEST_CASE("the equations of a fused chain count as operations of its kernel", "[
 TEST_CASE("a program with an op that no GPU kernel carries out is refused by the op's name before it is loaded",
           "[gpu]") {
   const auto program = test::program_of("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\n%z = tanh %y\nreturn z = %z\n");
-  gpu::GpuOptions options{2, {}, {}};
+  gpu::GpuOptions options{.gpus = 2};
   options.make_kernel = [](const Op& op, const GpuRequest& request) {
     KernelRules rules = kernels_of(op);
     if (op.name() == "tanh") rules.gpu = nullptr, rules.no_gpu = NoGpu{"its table is on the host"}.because;
     return gpu_kernel_by(rules, op, request);
   };
-  const gpu::GpuBackend backend([]() -> gpu::Platform& { fail_resource("there is no GPU", ""); }, options);
-  try {
-    backend.plan({{{"test", program, 1}}})->needs();
-    FAIL("nothing was refused");
-  } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::usage);
-    CHECK(error.diagnostics().front().message == "no GPU kernel carries out the op 'tanh': its table is on the host");
-    CHECK(error.diagnostics().front().help == "mesh.backend: cpu runs it");
-  }
+  const gpu::GpuBackend backend(missing, options);
+  CHECK(test::refusal(
+            [&] {
+              backend.plan({{{"test", program, 1}}})->needs();
+            },
+            ExitStatus::usage) ==
+        "no GPU kernel carries out the op 'tanh': its table is on the host | mesh.backend: cpu runs it");
 }
 
 TEST_CASE("a module on GPUs says what its loading took time for", "[gpu]") {
   const auto program = test::program_of("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\nreturn y = %y\n");
   const auto platform = test::make_emulated({.devices = 1});
-  const gpu::GpuModule module({{{"test", program, 1}}}, *platform, 1, {1, {}, by_reference});
+  const auto module = test::load_on(*platform, 1, {{{"test", program, 1}}});
   std::vector<std::string> names;
-  for (const LoadTime& part : module.load_times()) {
+  for (const LoadTime& part : module->load_times()) {
     names.push_back(part.what);
     CHECK(part.seconds >= 0);
   }
@@ -89,7 +92,7 @@ TEST_CASE("the backend reports the plan that its module has", "[gpu]") {
 TEST_CASE("peak rates of GPUs are those of programs on them", "[gpu][device]") {
   if (!test::has_gpus()) return;
   const auto platform = test::open_gpus(2);
-  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
   for (const DType products : {DType::f32, DType::bf16}) {
     const report::Peaks peaks = report::measure_gpu_peaks(backend, 2, products, {16, 4096});
     CHECK(peaks.gemm_flops_per_second > 0);
@@ -104,13 +107,14 @@ TEST_CASE("entries with different meshes exchange values among the GPUs that the
   const auto one_axis = test::program_of("mesh a=4\nbatch %x:i32[3]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   for (const bool deterministic : {true, false}) {
     const auto platform = test::make_emulated({.devices = 4});
-    gpu::GpuModule module({{{"two", two_axes, 1}, {"one", one_axis, 1}}}, *platform, 4,
-                          {4, {deterministic}, by_reference});
+    const auto loaded =
+        test::load_on(*platform, 4, {{{"two", two_axes, 1}, {"one", one_axis, 1}}}, {.deterministic = deterministic});
+    Module& module = *loaded;
     for (const std::size_t entry : {std::size_t{0}, std::size_t{1}}) {
       const std::span<std::byte> x = module.batch(entry, 0, "x", 0);
       auto* const values = reinterpret_cast<std::int32_t*>(x.data());
       for (std::int32_t i = 0; i < 12; ++i) values[i] = 1 << i / 3;  // device d has 2^d
-      module.wait(module.submit(entry, 0, 1, {}));
+      module.wait(module.submit(entry, 0));
       for (std::int64_t device = 0; device < 4; ++device) {
         std::int32_t found[3] = {};
         module.wait(module.read(module.output(entry, "s"), device, std::as_writable_bytes(std::span(found)), 0));
@@ -137,7 +141,6 @@ return z = %z
 }
 
 TEST_CASE("the least number of GPUs is found on which each needs no more than there is", "[gpu]") {
-  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
   const Source source{
       {{"test",
         test::program_of("mesh a=8\nbatch %x:f32[100000]{a}\n%y = exp %x\n%z = reduce_sum[dims=[0]] %y\n"
@@ -183,7 +186,6 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
 }
 
 TEST_CASE("without libraries a workspace is bounded: their budget, and what is copied for them", "[gpu]") {
-  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
   const auto workspace = [&](const std::string& text) {
     return gpu::GpuBackend(missing, {.gpus = 1}).plan({{{"test", test::program_of(text), 1}}})->needs().workspaces;
   };
@@ -198,7 +200,6 @@ TEST_CASE("without libraries a workspace is bounded: their budget, and what is c
 TEST_CASE("a GPU's memory is what the config names, else that of the smallest GPU, else unknown", "[gpu]") {
   const auto platform = test::make_emulated({.devices = 2, .memory = 1 << 20});
   const auto there = [&]() -> gpu::Platform& { return *platform; };
-  const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
   CHECK(gpu::GpuBackend(there, {}).device_memory() == 1 << 20);
   CHECK(gpu::GpuBackend(there, {.memory = 1000}).device_memory() == 1000);
   CHECK(gpu::GpuBackend(missing, {.memory = 1000}).device_memory() == 1000);

@@ -17,6 +17,8 @@ namespace pmaptrain {
 namespace {
 
 using test::check_program_on_all;
+using test::places_of;
+using test::plan_of;
 using test::program_of;
 
 // A step of `parameters` biases in one bucket, whose gradients are sums over rows.
@@ -79,26 +81,6 @@ std::string random_sums(std::uint32_t seed) {
   const bool two = returns.find("return s1") != std::string::npos;
   return text + equations + "%n = reduce_sum[dims=[0,1]] %x\n" + buckets + "%s0, " + (two ? "%s1, " : "") +
          "%m = psum[axes={" + over + "}] " + sums + ", %n\n" + returns + "return m = %m\n";
-}
-
-gpu::Plan plan_of(const std::string& text, int gpus, const gpu::PlanOptions& options) {
-  const auto program = program_of(text);
-  gpu::SharedPools shared;
-  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
-}
-
-template <class T>
-std::ptrdiff_t count(const gpu::Plan& plan) {
-  return std::count_if(plan.commands.begin(), plan.commands.end(),
-                       [](const gpu::Command& command) { return std::holds_alternative<T>(command); });
-}
-
-std::string line_of(const std::string& text, const std::string& part) {
-  const std::size_t at = text.find(part);
-  if (at == std::string::npos) return "none";
-  const std::size_t begin = text.rfind('\n', at) + 1;
-  return text.substr(begin, text.find('\n', at) - begin);
 }
 
 }  // namespace
@@ -269,13 +251,14 @@ update %bucket = %new
     return set.replace(set.find("SECOND"), 6, second);
   };
   check_program_on_all(program_of(with("%c")));
-  CHECK(count<gpu::Copy>(plan_of(with("%c"), 1, {})) == count<gpu::Copy>(plan_of(with("%s"), 1, {})) + 1);
+  CHECK(places_of<gpu::Copy>(plan_of(program_of(with("%c")), 1)).size() ==
+        places_of<gpu::Copy>(plan_of(program_of(with("%s")), 1)).size() + 1);
 }
 
 TEST_CASE("the norms and the update of a bucket have as many commands for 2 parameters as for 13", "[gpu]") {
   for (const int gpus : {1, 4, 8}) {
     const auto behind = [&](int parameters, bool deterministic) {
-      const gpu::Plan plan = plan_of(biases(parameters), gpus, {.deterministic = deterministic});
+      const gpu::Plan plan = plan_of(program_of(biases(parameters)), gpus, {.deterministic = deterministic});
       const std::string text = to_string(plan);
       // The last gradient is complete.
       const std::size_t last = text.rfind("reduce_sum[dims=[0]]");
@@ -288,16 +271,12 @@ TEST_CASE("the norms and the update of a bucket have as many commands for 2 para
 }
 
 TEST_CASE("parameters and packed gradients are not copied", "[gpu]") {
-  for (const int gpus : {1, 2, 8}) {
-    for (const bool deterministic : {false, true}) {
-      INFO("GPUs " << gpus << ", deterministic " << deterministic);
-      const gpu::Plan plan = plan_of(biases(5), gpus, {.deterministic = deterministic});
-      INFO(to_string(plan));
-      CHECK(count<gpu::Copy>(plan) == 0);
-      CHECK(line_of(to_string(plan), "pack") == "none");
-      CHECK(count<gpu::Collect>(plan) == (gpus > 1 ? 1 : 0));
-    }
-  }
+  test::for_each_plan(program_of(biases(5)), {1, 2, 8}, [](const gpu::Plan& plan, int gpus, bool) {
+    INFO(to_string(plan));
+    CHECK(places_of<gpu::Copy>(plan).empty());
+    CHECK(test::launches_of(plan, "pack").empty());
+    CHECK(places_of<gpu::Collect>(plan).size() == (gpus > 1 ? 1 : 0));
+  });
 }
 
 TEST_CASE("what GPUs reduce gradients into is no memory before these are complete", "[gpu]") {
@@ -318,11 +297,10 @@ update %bucket = %new
 )";
   const std::size_t bucket = 4160 * sizeof(float), activations = 64 * 64 * sizeof(float);
   const std::size_t gathered = 8 * bucket;
-  for (const bool deterministic : {false, true}) {
-    const gpu::Plan plan = plan_of(text, 8, {.deterministic = deterministic});
+  test::for_each_plan(program_of(text), {8}, [&](const gpu::Plan& plan, int, bool deterministic) {
     INFO(to_string(plan));
     CHECK(plan.transient_bytes <= bucket + std::max(2 * activations, bucket) + (deterministic ? gathered : 0));
-  }
+  });
 }
 
 }  // namespace pmaptrain

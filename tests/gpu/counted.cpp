@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "tests/gpu/programs.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -98,10 +99,6 @@ class CountedDevice final : public gpu::Device {
     if (is_done) know_done(event);
     return is_done;
   }
-  void wait(gpu::Event event) override {
-    device_->wait(event);
-    know_done(event);
-  }
   void wait_event(gpu::Event event, gpu::Stream stream) override {
     const std::string call = "follow on " + name_of(stream);
     counts_.queue(call);
@@ -158,6 +155,14 @@ class CountedPlatform final : public gpu::Platform {
 
 std::unique_ptr<gpu::Platform> make_counted(std::unique_ptr<gpu::Platform> platform, CallCounts& counts) {
   return std::make_unique<CountedPlatform>(std::move(platform), counts);
+}
+
+std::unique_ptr<Module> CountedGpus::load(const Source& source) const {
+  return load_on(*platform, platform->devices(), source);
+}
+
+std::unique_ptr<Module> CountedGpus::load(std::shared_ptr<const Program> program, int batches) const {
+  return load({{{"test", std::move(program), batches}}});
 }
 
 }  // namespace pmaptrain::test

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/runtime/backend.h"
 #include "core/runtime/gpu/device.h"
+#include "tests/emulated_gpu/platform.h"
 
 namespace pmaptrain::test {
 
@@ -69,5 +71,19 @@ struct CallCounts {
 
 // `counts` outlives the platform and its devices.
 std::unique_ptr<gpu::Platform> make_counted(std::unique_ptr<gpu::Platform> platform, CallCounts& counts);
+
+// Emulated GPUs whose calls are counted, and modules on all of them, which compute equations by their reference.
+struct CountedGpus : CallCounts {
+  explicit CountedGpus(const Emulation& options = {}) : CountedGpus(make_emulated(options)) {}
+  std::unique_ptr<Module> load(const Source& source) const;
+  std::unique_ptr<Module> load(std::shared_ptr<const Program> program, int batches = 1) const;
+
+  const gpu::Platform& emulated;
+  const std::unique_ptr<gpu::Platform> platform;
+
+ private:
+  explicit CountedGpus(std::unique_ptr<gpu::Platform> made)
+      : emulated(*made), platform(make_counted(std::move(made), *this)) {}
+};
 
 }  // namespace pmaptrain::test

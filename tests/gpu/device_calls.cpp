@@ -11,7 +11,7 @@
 #include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernel_case.h"
-#include "tests/emulated_gpu/arithmetic.h"
+#include "tests/emulated_gpu/library.h"
 #include "tests/gpu/gpus.h"
 
 namespace pmaptrain::test {

@@ -1,8 +1,6 @@
 // Sums over GPUs whose order of additions is fixed: the trees, the bits, what is sent, and the memory.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,14 +8,12 @@
 #include "core/base/text.h"
 #include "core/report/kernels.h"
 #include "core/runtime/backends.h"
-#include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/report.h"
 #include "core/runtime/gpu/sum_tree.h"
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
-#include "tests/runtime/programs.h"
+#include "tests/gpu/programs.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::testing {
@@ -27,24 +23,6 @@ using Subtree = gpu::SumTree::Subtree;
 
 const std::size_t always = 1, never = std::size_t{1} << 40;  // as PlanOptions::least_exchanged
 
-// Random inputs; those of f32 are positive fractions, whose sums have other bits in another order. They are equal where
-// the type says so.
-test::Values fractions(const Program& program) {
-  test::Values inputs = test::random_inputs(program, 3);
-  for (const Input& input : program.inputs) {
-    if (program.type(input.value).dtype != DType::f32) continue;
-    for (std::vector<std::byte>& bytes : inputs.at(input.name)) {
-      for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
-        float value = 0;
-        std::memcpy(&value, bytes.data() + i, sizeof value);
-        value = (std::abs(value) + 0.1F * static_cast<float>(i % 7)) / 3.0F;
-        std::memcpy(bytes.data() + i, &value, sizeof value);
-      }
-    }
-  }
-  return inputs;
-}
-
 struct Exchanging {
   int gpus = 1;
   std::size_t least_exchanged = always;
@@ -52,22 +30,14 @@ struct Exchanging {
   std::size_t message_bytes = gpu::PlanOptions{}.message_bytes;
 };
 
-gpu::Plan plan_exchanging(const std::shared_ptr<const Program>& program, int gpus, const gpu::PlanOptions& options) {
-  gpu::SharedPools shared;
-  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
-}
-
 // Two steps. Fails unless the GPUs send what the plan says.
 test::Values run_exchanging(const std::shared_ptr<const Program>& program, const Exchanging& how) {
   constexpr std::size_t steps = 2;
   const auto platform = test::make_emulated({.devices = how.gpus, .turned_parts = how.turned_parts});
-  gpu::PlanOptions options;
-  options.message_bytes = how.message_bytes;
-  options.least_exchanged = how.least_exchanged;
-  gpu::GpuModule module({{{"test", program, 1}}, false}, *platform, how.gpus, {how.gpus, options, test::by_reference});
-  test::Values found = test::run(module, fractions(*program), steps);
-  const std::size_t sent = gpu::sent_bytes_of(plan_exchanging(program, how.gpus, options));
+  const gpu::PlanOptions options{.message_bytes = how.message_bytes, .least_exchanged = how.least_exchanged};
+  const auto module = test::load_on(*platform, how.gpus, {{{"test", program, 1}}}, options);
+  test::Values found = test::run(*module, test::uneven_inputs(*program, 6), steps);
+  const std::size_t sent = gpu::sent_bytes_of(test::plan_of(program, how.gpus, options));
   CHECK(test::bytes_between(*platform) == steps * static_cast<std::size_t>(how.gpus) * sent);
   return found;
 }
@@ -146,15 +116,6 @@ TEST_CASE("steps of shipped configs whose gradients are exchanged have the bits 
   }
 }
 
-TEST_CASE("parts that GPUs get in another order than theirs change the bits", "[gpu]") {
-  const auto program = test::program_of(step_over("a=16", "a", "a"));
-  const test::Values one = run_exchanging(program, {});
-  for (const int gpus : {4, 8}) {
-    CHECK_FALSE((run_exchanging(program, {gpus, always, true}) == one));
-    CHECK((run_exchanging(program, {gpus, never, true}) == one));  // nothing is exchanged
-  }
-}
-
 TEST_CASE("psum_scatter sends the parts alone, with the bits of one GPU", "[gpu]") {
   const std::string scatter =
       "mesh a=2 b=4\nbatch %x:f32[64]{AXES}\n%s = psum_scatter[axes={OVER}, dim=0] %x\n"
@@ -174,7 +135,7 @@ TEST_CASE("psum_scatter sends the parts alone, with the bits of one GPU", "[gpu]
       CHECK((run_exchanging(program, {gpus, never}) == one));
     }
   }
-  const gpu::Plan plan = plan_exchanging(with("a, b", "a, b"), 8, {.least_exchanged = always});
+  const gpu::Plan plan = test::plan_of(with("a, b", "a, b"), 8, {.least_exchanged = always});
   INFO(to_string(plan));
   CHECK(gpu::sent_bytes_of(plan) == 7 * 8 * sizeof(float));
 }
@@ -195,8 +156,8 @@ update %bucket = %new
   const std::size_t bucket = (std::size_t{4} << 20);
   for (const std::size_t gpus : {std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
     const auto plan_of = [&](bool deterministic, std::size_t message_bytes) {
-      return plan_exchanging(program, static_cast<int>(gpus),
-                             {.deterministic = deterministic, .message_bytes = message_bytes});
+      return test::plan_of(program, static_cast<int>(gpus),
+                           {.deterministic = deterministic, .message_bytes = message_bytes});
     };
     for (const std::size_t message_bytes : {gpu::PlanOptions{}.message_bytes, std::size_t{1} << 20}) {
       const gpu::Plan plan = plan_of(true, message_bytes);
@@ -219,8 +180,7 @@ TEST_CASE("of a sum whose parts devices take, GPUs send half of a ring's bytes",
   };
   constexpr std::size_t bucket = std::size_t{4} << 20;
   const auto sent = [&](const std::string& axis, int shards, int gpus, bool deterministic) {
-    const gpu::Plan plan =
-        plan_exchanging(test::program_of(text(axis, shards)), gpus, {.deterministic = deterministic});
+    const gpu::Plan plan = test::plan_of(test::program_of(text(axis, shards)), gpus, {.deterministic = deterministic});
     INFO(to_string(plan));
     CHECK(plan.transient_bytes <= (8 / static_cast<std::size_t>(gpus) + 4) * bucket);
     return gpu::sent_bytes_of(plan);
@@ -273,7 +233,7 @@ return oe = %oe
 
 TEST_CASE("the tree of a message is added beside the backward pass, on the stream of its collectives", "[gpu]") {
   const auto program = test::program_of(step_over("a=8", "a", "a"));
-  const std::string text = to_string(plan_exchanging(program, 4, {.least_exchanged = always}));
+  const std::string text = to_string(test::plan_of(program, 4, {.least_exchanged = always}));
   INFO(text);
   const auto at = [&](const std::string& part, std::size_t from) { return text.find(part, from); };
   const std::size_t exchange = at("= exchange", 0), reduce = at("= reduce", exchange),

@@ -4,18 +4,17 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/plans.h"
 #include "core/setup/start.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
 #include "tests/gpu/counted.h"
 #include "tests/gpu/gpus.h"
-#include "tests/runtime/programs.h"
+#include "tests/gpu/programs.h"
 #include "tests/session_run.h"
 #include "tests/slice.h"
 
@@ -95,12 +94,13 @@ void check_same(Texts set, const std::vector<int>& counts, train::SessionOptions
   }
 }
 
-train::SessionOptions going_on(std::optional<train::ResumePoint>& point) {
-  train::SessionOptions rest;
-  rest.folder.resume = true;
-  rest.resume = &*point;
-  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
-  return rest;
+// How often a run with batches that are copied calls this of its GPU.
+std::ptrdiff_t calls_in(Texts set, const train::SessionOptions& options, const std::string& call) {
+  test::CallCounts counts;
+  const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
+  train_setup(setup_with(std::move(set), false), options);
+  const Texts queued = counts.take_queued();
+  return std::count(queued.begin(), queued.end(), call);
 }
 
 class Stopping : public train::Consumer {
@@ -130,9 +130,7 @@ TEST_CASE("a run whose steps are submitted together is that of single steps", "[
   check({"model.layers=[{dense: 4}, {dropout: 0.4}, {dense: 1}]"}, {1, 2});
   check({"train.verify_replicas=9 steps", "train.duration=40 steps"}, {2});
   check({"optimizer.learning_rate=1.0e+38"}, {1});
-  train::SessionOptions options;
-  options.max_steps = 37;
-  check({"train.on_nonfinite=skip"}, {2}, options);
+  check({"train.on_nonfinite=skip"}, {2}, until(37));
 }
 
 TEST_CASE("epochs of one step are told as those of single steps, however many are submitted together", "[gpu]") {
@@ -148,21 +146,11 @@ TEST_CASE("epochs of one step are told as those of single steps, however many ar
   check({all, in_order, "optimizer.learning_rate=1.0e+38", "train.on_nonfinite=skip"}, {1});
   check({all, in_order, "train.loss_spike={factor: 3}"}, {1});
   check({all}, {2});  // each epoch in another order, by a loader that prefetches
-  train::SessionOptions options;
-  options.max_steps = 37;
-  check_same({all, in_order}, {2}, options);
+  check_same({all, in_order}, {2}, until(37));
 
-  const auto replays = [&](const train::SessionOptions& how) {
-    test::CallCounts counts;
-    const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
-    const train::Setup setup = setup_with({all, in_order}, false);
-    train_setup(setup, how);
-    const Texts queued = counts.take_queued();
-    return std::count(queued.begin(), queued.end(), "replay");
-  };
-  CHECK(replays(one_by_one()) == 120);
+  CHECK(calls_in({all, in_order}, one_by_one(), "replay") == 120);
   // Steps 1; 2 to 30 as 16, 8, 4 and 1; and three times 30 as 16, 8, 4 and 2.
-  CHECK(replays({}) == 1 + 4 + 3 * 4);
+  CHECK(calls_in({all, in_order}, {}, "replay") == 1 + 4 + 3 * 4);
 }
 
 TEST_CASE("members of an ensemble take steps together as one by one", "[gpu]") {
@@ -175,58 +163,46 @@ TEST_CASE("members of an ensemble take steps together as one by one", "[gpu]") {
   }
 }
 
+// How these options end a run after `steps` steps, which is then resumed.
+train::Ended check_resumed(const train::Setup& setup, train::SessionOptions options, std::int64_t steps,
+                           std::span<train::Consumer* const> consumers = {}) {
+  const Trained whole = train_setup(setup);
+  const TemporaryFolder root;
+  options.run_dir = root / "run";
+  const train::Ended ended = train::train(setup, options, consumers);
+  CHECK(ended.steps == steps);
+  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
+  REQUIRE(point);
+  CHECK(point->checkpoint.state.step == steps);
+  CHECK(train_setup_in(root / "run", setup, going_on_from(*point)).same_bits(whole));
+  return ended;
+}
+
 TEST_CASE("a run that ends within a group of steps is resumed with the same bits", "[gpu]") {
   for (const bool stays : {false, true}) {
     const test::WithGpus gpus(gpus_of(2));
-    const train::Setup setup = setup_with({}, stays);
-    const Trained whole = train_setup(setup);
-    const TemporaryFolder root;
-    train::SessionOptions options;
-    options.max_steps = 21;
-    train_setup_in(root / "run", setup, options);
-    std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
-    REQUIRE(point);
-    CHECK(point->checkpoint.state.step == 21);
-    const Trained resumed = train_setup_in(root / "run", setup, going_on(point));
-    CHECK(resumed.same_bits(whole));
+    check_resumed(setup_with({}, stays), until(21), 21);
   }
 }
 
 TEST_CASE("a signal stops a run after the steps that go together, and it is resumed with the same bits", "[gpu]") {
   const test::WithGpus gpus(gpus_of(2));
-  const train::Setup setup = setup_with({}, false);
-  const Trained whole = train_setup(setup);
-  const TemporaryFolder root;
   std::atomic<int> stop = 0;
   train::SessionOptions options;
-  options.run_dir = root / "run";
   options.stop = &stop;
   Stopping stopping(stop);
   train::Consumer* const consumer = &stopping;
-  const train::Ended ended = train::train(setup, options, {&consumer, 1});
-  CHECK(ended.reason == "signal");
-  CHECK(ended.steps == 30);  // 16 to the end of a group, and 14 to the log line
-  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
-  REQUIRE(point);
-  CHECK(point->checkpoint.state.step == 30);
-  CHECK(train_setup_in(root / "run", setup, going_on(point)).same_bits(whole));
+  // 16 steps to the end of a group, and 14 to the log line.
+  CHECK(check_resumed(setup_with({}, false), options, 30, {&consumer, 1}).reason == "signal");
 }
 
 TEST_CASE("steps that go together are few launches, and their batches one copy", "[gpu]") {
-  const auto calls = [](const train::SessionOptions& options, const std::string& call) {
-    test::CallCounts counts;
-    const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
-    const train::Setup setup = setup_with({}, false);
-    train_setup(setup, options);
-    const Texts queued = counts.take_queued();
-    return std::count(queued.begin(), queued.end(), call);
-  };
-  CHECK(calls(one_by_one(), "replay") == 120);
-  CHECK(calls(one_by_one(), "copy on copy") == 120);
+  CHECK(calls_in({}, one_by_one(), "replay") == 120);
+  CHECK(calls_in({}, one_by_one(), "copy on copy") == 120);
   // Up to multiples of 16, to log lines at 1, 30, 60, 90 and 120, and to the ends of epochs at 50 and 100. Graphs are
   // of 1, 2, 4, 8 and 16 steps.
-  CHECK(calls({}, "copy on copy") == 14);
-  CHECK(calls({}, "replay") == 24);
+  CHECK(calls_in({}, {}, "copy on copy") == 14);
+  CHECK(calls_in({}, {}, "replay") == 24);
 }
 
 TEST_CASE("steps of the shipped configs are short enough on a GPU to go together", "[gpu]") {
@@ -234,7 +210,7 @@ TEST_CASE("steps of the shipped configs are short enough on a GPU to go together
   const auto group = [](const std::string& config, Texts set) {
     set.emplace_back("mesh.backend=cuda");
     const Source source = train::run_source(setup_of_config(config, set));
-    return gpu::plan_first_gpu(source, 1, {1, {.deterministic = false}, {}, {}, {}}).sizes.batches.front().group;
+    return gpu::plan_first_gpu(source, 1, {1, {.deterministic = false}}).sizes.batches.front().group;
   };
   CHECK(group("linear_regression.yaml", {}) == 16);
   CHECK(group("cnn.yaml", {}) == 8);
@@ -251,8 +227,9 @@ TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]
     for (const bool apart : {false, true}) {
       INFO("GPUs " << count << ", batches by member " << apart);
       const auto platform = gpus_of(count);
-      gpu::GpuModule gpus({{{"test", program, 3, apart, true}}, false, 2}, *platform, count, {count, {}, {}});
-      Module& module = gpus;
+      const auto loaded =
+          test::load_on(*platform, count, {{{"test", program, 3, apart, true}}, false, 2}, {}, make_gpu_kernel);
+      Module& module = *loaded;
       REQUIRE(module.steps_per_group(0) == 16);
       REQUIRE(module.slots(0) == 48);
       for (int slot = 0; slot < 48; ++slot) {

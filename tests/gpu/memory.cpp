@@ -34,12 +34,23 @@ std::vector<std::string> with(std::vector<std::string> set, const std::vector<st
   return set;
 }
 
-// What each GPU needs.
-std::size_t total_of(const std::vector<std::string>& set) {
-  const train::Setup setup = setup_of_text(small_images, set);
+// A run, and what it needs of memory.
+struct Estimated {
+  explicit Estimated(const std::vector<std::string>& set)
+      : setup(setup_of_text(small_images, set)), estimate(train::estimate_memory(setup, needs())) {}
+  MemoryNeeds needs() const { return backend->plan(source)->needs(); }
+  std::string refusal() const {
+    return test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
+  }
+
+  const train::Setup setup;
   const Source source = train::run_source(setup);
-  return train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(source)->needs()).total;
-}
+  const std::shared_ptr<const Backend> backend = train::backend_of(setup.spec().mesh);
+  const train::MemoryEstimate estimate;
+};
+
+// What each GPU needs.
+std::size_t total_of(const std::vector<std::string>& set) { return Estimated(set).estimate.total; }
 
 std::size_t number_after(const std::string& text, const std::string& words) {
   std::smatch found;
@@ -55,14 +66,10 @@ TEST_CASE("a run that does not fit into a GPU is refused with what was planned t
   const std::size_t all = total_of(wide), limit = (all / 2 + 16 * mebibyte) / mebibyte;
   REQUIRE(all > 64 * mebibyte);
   const std::vector<std::string> set = with(wide, {"mesh.gpu_memory=" + std::to_string(limit) + "MiB"});
-  const train::Setup setup = setup_of_text(small_images, set);
-  const Source source = train::run_source(setup);
-  const auto backend = train::backend_of(setup.spec().mesh);
-  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
-  CHECK(estimate.gpus == 1);
-  CHECK(estimate.available == limit * mebibyte);
-  const std::string told =
-      test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
+  const Estimated run(set);
+  CHECK(run.estimate.gpus == 1);
+  CHECK(run.estimate.available == limit * mebibyte);
+  const std::string told = run.refusal();
   INFO(told);
   CHECK(told.starts_with("the plan needs "));
   CHECK(contains(told, " of memory on the GPU, and " + std::to_string(limit) + ".0 MiB is available"));
@@ -86,15 +93,9 @@ TEST_CASE("a run that does not fit into a GPU is refused with what was planned t
 
 TEST_CASE("a run whose parameters alone do not fit asks for a smaller model", "[gpu][module]") {
   const test::WithGpus gpus(1);
-  const train::Setup setup =
-      setup_of_text(small_images, {"mesh.axes={devices: 2}", "mesh.backend=cuda", "mesh.gpu_memory=40MiB",
-                                   "model.layers=[flatten, {dense: 4000}, {dense: 4000}, {dense: 3}]"});
-  const Source source = train::run_source(setup);
-  const auto backend = train::backend_of(setup.spec().mesh);
-  const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
-  const std::string told =
-      test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
-  CHECK(told.ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
+  const Estimated run({"mesh.axes={devices: 2}", "mesh.backend=cuda", "mesh.gpu_memory=40MiB",
+                       "model.layers=[flatten, {dense: 4000}, {dense: 4000}, {dense: 3}]"});
+  CHECK(run.refusal().ends_with("| a smaller model would fit; smaller batches and more microbatches are not enough"));
 }
 
 TEST_CASE("a run that fits only with shards is told the first stage of sharding with which it does", "[gpu][module]") {
@@ -107,26 +108,18 @@ TEST_CASE("a run that fits only with shards is told the first stage of sharding 
                                  "mesh.gpu_memory=" + memory,
                                  "model.layers=[flatten, {dense: 2000}, {dense: 2000}, {dense: 2000}, {dense: 3}]"};
     if (!stage.empty()) set.push_back("parallelism.fsdp={axis: [a, b], stage: " + stage + "}");
-    return setup_of_text(small_images, set);
+    return Estimated(set);
   };
-  const auto total = [&](const std::string& stage) {
-    const train::Setup setup = with_stage("80GiB", stage);
-    const auto backend = train::backend_of(setup.spec().mesh);
-    return train::estimate_memory(setup, backend->plan(train::run_source(setup))->needs()).total;
-  };
+  const auto total = [&](const std::string& stage) { return with_stage("80GiB", stage).estimate.total; };
   const std::size_t plain = total(""), first = total("1"), third = total("3");
   CHECK(first < plain);
   CHECK(third < first);
   const std::size_t mebibyte = std::size_t{1} << 20U;
   for (const auto& [bytes, stage] : {std::pair(first, 1), std::pair(third, 3)}) {
     INFO("stage " << stage);
-    const train::Setup setup = with_stage(std::to_string(bytes / mebibyte + 1) + "MiB", "");
-    const Source source = train::run_source(setup);
-    const auto backend = train::backend_of(setup.spec().mesh);
-    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
-    const std::string told =
-        test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
-    CHECK(told.ends_with("| parallelism.fsdp: {axis: [a, b], stage: " + std::to_string(stage) + "} would fit"));
+    const Estimated run = with_stage(std::to_string(bytes / mebibyte + 1) + "MiB", "");
+    CHECK(
+        run.refusal().ends_with("| parallelism.fsdp: {axis: [a, b], stage: " + std::to_string(stage) + "} would fit"));
   }
 }
 
@@ -163,16 +156,13 @@ TEST_CASE("validate states what a run on GPUs needs of the process's memory, as 
   for (const int count : {1, 2}) {
     test::CallCounts counts;
     const test::WithGpus gpus(test::make_counted(test::open_gpus(count), counts));
-    const train::Setup setup =
-        setup_of_text(small_images, {"mesh.backend=cuda", "train.duration=90 steps", "train.checkpoint.every=1 epoch"});
-    const Source source = train::run_source(setup);
-    const auto backend = train::backend_of(setup.spec().mesh);
-    const train::MemoryEstimate estimate = train::estimate_memory(setup, backend->plan(source)->needs());
-    CHECK(estimate.host.snapshot == train::snapshot_bytes(setup));
-    CHECK(estimate.host.snapshot > 0);
-    CHECK(estimate.host.total == estimate.host.pinned + estimate.host.snapshot + estimate.host.passing);
-    const std::unique_ptr<Module> module = backend->load(source);
-    CHECK(counts.pinned == estimate.host.pinned);
+    const Estimated run({"mesh.backend=cuda", "train.duration=90 steps", "train.checkpoint.every=1 epoch"});
+    const auto& host = run.estimate.host;
+    CHECK(host.snapshot == train::snapshot_bytes(run.setup));
+    CHECK(host.snapshot > 0);
+    CHECK(host.total == host.pinned + host.snapshot + host.passing);
+    const std::unique_ptr<Module> module = run.backend->load(run.source);
+    CHECK(counts.pinned == host.pinned);
   }
   const test::WithGpus gpus(2);
   const TemporaryFolder folder;

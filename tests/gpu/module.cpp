@@ -1,6 +1,4 @@
 // The GPU backend on emulated GPUs beside the interpreter.
-#include "core/runtime/gpu/module.h"
-
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -14,11 +12,11 @@
 #include "core/passes/pipeline.h"
 #include "core/runtime/gpu/backend.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
 #include "tests/gpu/programs.h"
 #include "tests/runtime/program_writer.h"
 #include "tests/runtime/programs.h"
 #include "tests/slice.h"
+#include "tests/words.h"
 
 namespace pmaptrain {
 namespace {
@@ -112,8 +110,7 @@ batch %x:i32[4,3]{a}
 update %w = %w2
 )");
   check_program(program);
-  gpu::SharedPools shared;
-  const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, 2), 0, {false}, shared);
+  const gpu::Plan plan = test::plan_of(program, 2, {.deterministic = false});
   // The weights are read by all devices; the sum over their rows is one call.
   CHECK(to_string(plan) ==
         R"(%2[0] = matmul[transpose_a=false, transpose_b=false] %1[0], %0  # 4 slices
@@ -141,18 +138,7 @@ batch %x:f32[5,7]{a}
 update %w = %w2
 update %b = %b2
 )");
-  test::Values inputs = test::random_inputs(*program, 3);
-  std::uint32_t state = 1;
-  for (auto& [name, devices] : inputs) {
-    for (std::vector<std::byte>& bytes : devices) {
-      if (name != "x" && &bytes != &devices.front()) bytes = devices.front();
-      for (std::size_t i = 0; i < bytes.size() && (name == "x" || &bytes == &devices.front()); i += sizeof(float)) {
-        state = state * 1664525U + 1013904223U;
-        const float value = static_cast<float>(state >> 8) / 16777216.0F - 0.5F;
-        std::memcpy(bytes.data() + i, &value, sizeof value);
-      }
-    }
-  }
+  const test::Values inputs = test::uneven_inputs(*program, 3);
   const test::Values one = run_on_gpus(program, inputs, {.gpus = 1, .steps = 3});
   for (const int gpus : {2, 4, 8}) {
     INFO("GPUs " << gpus);
@@ -209,7 +195,7 @@ return s = %s
     CHECK(shared.data == gpu::alignment);
   }
   const auto platform = test::make_emulated({.devices = 2});
-  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {2, {}, {}});
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
   const Source source{{{"test", program, 1}}, false, 3};
   CHECK(backend.plan(source)->needs().data == 2 * 9 * 3 * 4);
   const auto module = backend.load(source);
@@ -230,45 +216,27 @@ return s = %s
     module->wait(module->read(module->output(0, "x"), {3, member}, std::as_writable_bytes(std::span(found))));
     CHECK(found == std::vector<std::int32_t>{21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23, 21, 22, 23});
   }
-  try {
-    module->wait(module->write(module->input("d"), {every_device, 1}, bytes));
-    FAIL("a member was given data of its own");
-  } catch (const Error& error) {
-    CHECK(error.diagnostics().front().message == "input 'd' is kept once for all members");
-  }
+  CHECK_THROWS_WITH(module->wait(module->write(module->input("d"), {every_device, 1}, bytes)),
+                    Catch::Contains("input 'd' is kept once for all members"));
 }
 
 TEST_CASE("more GPUs than there are, and memory that is short on one, are told as what they are", "[gpu]") {
   const auto program = test::program_of(
       "mesh a=8\nstate %w:f32[1000000]{}\nbatch %x:f32[8]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
-  const auto error_of = [&](const test::Emulation& emulation, int gpus) {
+  const auto refused = [&](const test::Emulation& emulation, int gpus) {
     const auto platform = test::make_emulated(emulation);
-    const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {gpus, {}, test::by_reference});
-    try {
-      backend.load({{{"test", program, 1}}});
-    } catch (const Error& error) {
-      return std::to_string(static_cast<int>(error.status())) + " " + error.diagnostics().front().message;
-    }
-    return std::string("none");
+    return test::refusal([&] { test::load_on(*platform, gpus, {{{"test", program, 1}}}); }, ExitStatus::resource);
   };
-  CHECK(error_of({.devices = 2}, 4) == "4 4 GPUs are asked for (mesh.workers, --workers), and there are 2");
-  const std::string short_of_memory = error_of({.devices = 2, .memory = 1 << 20}, 2);
-  INFO(short_of_memory);
-  CHECK(short_of_memory.starts_with("4 "));
-  CHECK(short_of_memory.find("out of memory") != std::string::npos);
+  CHECK(refused({.devices = 2}, 4) ==
+        "4 GPUs are asked for (mesh.workers, --workers), and there are 2 | --workers 2 would do");
+  CHECK(test::contains(refused({.devices = 2, .memory = 1 << 20}, 2), "out of memory"));
 }
 
 TEST_CASE("axes that do not divide over the GPUs say what would", "[gpu]") {
   const Mesh mesh({{"replicas", 2}, {"shards", 3}});
   CHECK(gpu::possible_gpu_counts(mesh, 8) == std::vector<int>{1, 2, 3, 6});
-  try {
-    gpu::divide(mesh, 4);
-    FAIL("4 GPUs were taken");
-  } catch (const Error& error) {
-    CHECK(error.status() == ExitStatus::usage);
-    CHECK(error.diagnostics().front().message == "the 6 logical devices of the mesh do not divide over 4 GPUs");
-    CHECK(error.diagnostics().front().help == "1, 2, 3 or 6 would do");
-  }
+  CHECK(test::refusal([&] { gpu::divide(mesh, 4); }, ExitStatus::usage) ==
+        "the 6 logical devices of the mesh do not divide over 4 GPUs | 1, 2, 3 or 6 would do");
 }
 
 TEST_CASE("each GPU has a box of the mesh, and all of them have each device once", "[gpu]") {

@@ -17,46 +17,19 @@
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
-#include "tests/runtime/programs.h"
+#include "tests/gpu/programs.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain::testing {
 namespace {
 
-gpu::Plan plan_of(const std::shared_ptr<const Program>& program, int gpus, const gpu::PlanOptions& options) {
-  gpu::SharedPools shared;
-  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, parts), 0, options, shared);
-}
+using test::for_each_plan, test::launches_of, test::places, test::places_of, test::plan_of;
 
 std::shared_ptr<const Program> training_of(const std::string& config) {
   return train::make_setup(spec::load(config, {})).training;
 }
 
-// The positions of commands for which `is_meant(command)` holds.
-template <class F>
-std::vector<std::size_t> places(const gpu::Plan& plan, F&& is_meant) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < plan.commands.size(); ++i) {
-    if (is_meant(plan.commands[i])) found.push_back(i);
-  }
-  return found;
-}
-
-template <class T>
-std::vector<std::size_t> places_of(const gpu::Plan& plan) {
-  return places(plan, [](const gpu::Command& command) { return std::holds_alternative<T>(command); });
-}
-
-std::vector<std::size_t> launches_of(const gpu::Plan& plan, std::string_view op) {
-  return places(plan, [&](const gpu::Command& command) {
-    const auto* const launch = std::get_if<gpu::Launch>(&command);
-    return launch != nullptr && launch->equation->op.name() == op;
-  });
-}
-
-std::vector<std::size_t> updates_of(const gpu::Plan& plan, const std::string& rule = "adam") {
+std::vector<std::size_t> updates_of(const gpu::Plan& plan, const std::string& rule) {
   return places(plan, [&](const gpu::Command& command) {
     const auto* const launch = std::get_if<gpu::Launch>(&command);
     return launch != nullptr && !launch->equation->regions.empty() &&
@@ -158,23 +131,6 @@ return largest = %largest
   CHECK(copies_in_body("%most, %acc") == 4);
 }
 
-TEST_CASE("the update of all parameters is one launch", "[gpu]") {
-  for (const std::string config : {"configs/cnn.yaml", "configs/fashion_mnist.yaml"}) {
-    const auto program = training_of(config);
-    REQUIRE(program->inputs.front().parts.size() > 1);
-    for (const int gpus : {1, 4}) {
-      for (const bool deterministic : {false, true}) {
-        INFO(config << " on " << gpus << " GPUs, deterministic " << deterministic);
-        const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
-        const std::vector<std::size_t> updates = updates_of(plan);
-        REQUIRE(updates.size() == 1);
-        const auto& update = std::get<gpu::Launch>(plan.commands[updates.front()]);
-        CHECK(update.result_types.front() == program->type(program->inputs.front().value));
-      }
-    }
-  }
-}
-
 namespace {
 
 // A chain of dense layers, each with a kernel and a bias.
@@ -194,17 +150,13 @@ TEST_CASE("the norms of all gradients are one launch for each bucket, with clipp
            {{"precision=mixed_bfloat16"}, 1},
            {{"data.microbatches=2"}, 1},
            {{"optimizer.groups=[{parameters: '*.bias', learning_rate_scale: 2}]"}, 2}}) {
-    const auto program = program_of_layers(12, set);
-    for (const int gpus : {1, 2, 4}) {
-      for (const bool deterministic : {false, true}) {
-        INFO((set.empty() ? "" : set.front()) << " on " << gpus << " GPUs, deterministic " << deterministic);
-        const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
-        REQUIRE(launches_of(plan, "norms").size() == buckets);
-        // The sums have an element for each parameter.
-        const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "segment_sum").front()]);
-        CHECK(launch.result_types[0].shape == Shape{24});
-      }
-    }
+    INFO((set.empty() ? "" : set.front()));
+    for_each_plan(program_of_layers(12, set), {1, 2, 4}, [&, buckets = buckets](const gpu::Plan& plan, int, bool) {
+      REQUIRE(launches_of(plan, "norms").size() == buckets);
+      // The sums have an element for each parameter.
+      const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "segment_sum").front()]);
+      CHECK(launch.result_types[0].shape == Shape{24});
+    });
   }
 }
 
@@ -227,15 +179,17 @@ TEST_CASE("the update is a launch for each rule, whichever parameters have it", 
            {{decay, exclude, "train.ema={decay: 0.9}"}, 2},
            {{decay, exclude, "precision=mixed_bfloat16"}, 2},
        }) {
+    INFO(set.back());
+    const std::string rule = set.back().starts_with("train.ema") ? "ema" : "adamw";
     const auto program = program_of_layers(12, set);
-    for (const int gpus : {1, 2, 4}) {
-      for (const bool deterministic : {false, true}) {
-        INFO(set.back() << " on " << gpus << " GPUs, deterministic " << deterministic);
-        CHECK(updates_of(plan_of(program, gpus, {.deterministic = deterministic}),
-                         set.back().starts_with("train.ema") ? "ema" : "adamw")
-                  .size() == launches);
-      }
-    }
+    for_each_plan(program, {1, 2, 4}, [&, launches = launches](const gpu::Plan& plan, int, bool) {
+      const std::vector<std::size_t> updates = updates_of(plan, rule);
+      REQUIRE(updates.size() == launches);
+      if (launches > 1) return;
+      // It is that of all parameters.
+      const auto& update = std::get<gpu::Launch>(plan.commands[updates.front()]);
+      CHECK(update.result_types.front() == program->type(program->inputs.front().value));
+    });
   }
 }
 

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "core/graph/text.h"
-#include "core/runtime/gpu/module.h"
+#include "core/runtime/gpu/backend.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -36,14 +35,37 @@ void check_in_all_modes(const std::shared_ptr<const Program>& program, int most,
 
 }  // namespace
 
+gpu::PlanOptions OnGpus::plan() const {
+  return {deterministic, private_copies, message_bytes, least_exchanged, false, blocks};
+}
+
+gpu::Limits OnGpus::limits(int processes) const {
+  return {deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any, blocks, processes};
+}
+
+gpu::Plan plan_of(const std::shared_ptr<const Program>& program, int gpus, const gpu::PlanOptions& options) {
+  gpu::SharedPools shared;
+  const auto parts = options.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
+  return gpu::make_plan(program, gpu::divide(program->mesh, gpus, {parts, options.blocks}), 0, options, shared);
+}
+
+std::vector<std::size_t> launches_of(const gpu::Plan& plan, std::string_view op) {
+  return places(plan, [&](const gpu::Command& command) {
+    const auto* const launch = std::get_if<gpu::Launch>(&command);
+    return launch != nullptr && launch->equation->op.name() == op;
+  });
+}
+
+std::unique_ptr<Module> load_on(gpu::Platform& platform, int gpus, Source source, const gpu::PlanOptions& options,
+                                const gpu::MakeKernel& make_kernel) {
+  const gpu::GpuBackend backend([&]() -> gpu::Platform& { return platform; }, {gpus, options, make_kernel});
+  return std::move(*backend.plan(std::move(source))).load();
+}
+
 Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs, const OnGpus& how) {
   const auto platform = make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
-  gpu::GpuModule module(
-      {{{"test", std::move(program), 1}}, how.private_copies}, *platform, how.gpus,
-      {how.gpus,
-       {how.deterministic, how.private_copies, how.message_bytes, how.least_exchanged, false, how.blocks},
-       by_reference});
-  return run(module, inputs, how.steps);
+  const auto module = load_on(*platform, how.gpus, {{{"test", std::move(program), 1}}, how.private_copies}, how.plan());
+  return run(*module, inputs, how.steps);
 }
 
 void check_program(const std::shared_ptr<const Program>& program, const Values& inputs, const Values& expected,

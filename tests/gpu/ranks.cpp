@@ -25,33 +25,35 @@ namespace {
 
 using test::OnGpus, test::Values;
 
+using Platforms = std::vector<std::unique_ptr<gpu::Platform>>;
+
+// The module of one of several processes, which have these platforms.
+std::unique_ptr<Module> load_in(const Platforms& platforms, const Processes& all, Source source,
+                                const gpu::GpuOptions& options) {
+  const auto open = [&]() -> gpu::Platform& { return *platforms[static_cast<std::size_t>(all.placement.process)]; };
+  return std::move(*gpu::GpuBackend(open, options).plan(std::move(source), all)).load();
+}
+
 // With how.gpus in each process.
 Values run_on_processes(const std::shared_ptr<const Program>& program, const Values& inputs, const OnGpus& how,
                         int processes) {
   const auto seed = static_cast<unsigned>(how.gpus * processes);
-  const auto platforms = test::make_emulated(processes, {.devices = how.gpus, .seed = seed});
+  const Platforms platforms = test::make_emulated(processes, {.devices = how.gpus, .seed = seed});
   test::MemoryTransport transport(processes);
-  const auto load = [&](const Processes& all) {
-    const auto open = [&]() -> gpu::Platform& { return *platforms[static_cast<std::size_t>(all.placement.process)]; };
-    const gpu::GpuBackend backend(
-        open, {how.gpus,
-               {how.deterministic, how.private_copies, how.message_bytes, how.least_exchanged, false, how.blocks},
-               test::by_reference});
-    const Source source{{{"test", program, 1}}, how.private_copies, 1, processes};
-    return std::move(*backend.plan(source, all)).load();
-  };
-  return run_placements(*program, inputs, how.steps, transport, processes, load);
+  return run_placements(*program, inputs, how.steps, transport, processes, [&](const Processes& all) {
+    return load_in(platforms, all, {{{"test", program, 1}}, how.private_copies, 1, processes},
+                   {how.gpus, how.plan(), test::by_reference});
+  });
 }
 
 // Processes and the GPUs of each.
 constexpr std::pair<int, int> divisions[] = {{2, 1}, {2, 2}, {4, 1}, {4, 2}, {3, 1}, {3, 2}, {2, 3}};
 
-void check_ranks(const std::shared_ptr<const Program>& program, const Values& inputs, OnGpus how) {
+// Of how many divisions the program can have.
+int check_ranks(const std::shared_ptr<const Program>& program, const Values& inputs, OnGpus how) {
   int checked = 0;
   for (const auto& [processes, each] : divisions) {
-    const auto parts = how.deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-    const std::vector<int> possible =
-        gpu::possible_gpu_counts(program->mesh, processes * each, {parts, how.blocks, processes});
+    const std::vector<int> possible = gpu::possible_gpu_counts(program->mesh, processes * each, how.limits(processes));
     if (possible.empty() || possible.back() != processes * each) continue;
     INFO(processes << " processes with " << each << " GPUs, deterministic " << how.deterministic << ", private copies "
                    << how.private_copies << ", exchanged from " << how.least_exchanged);
@@ -65,7 +67,7 @@ void check_ranks(const std::shared_ptr<const Program>& program, const Values& in
     }
     ++checked;
   }
-  CHECK(checked > 0);
+  return checked;
 }
 
 void check_ranks(const std::shared_ptr<const Program>& program) {
@@ -74,11 +76,11 @@ void check_ranks(const std::shared_ptr<const Program>& program) {
   test::Turns turns;
   for (const bool deterministic : {true, false}) {
     for (const std::size_t turn : turns.next(4)) {
-      check_ranks(program, inputs,
-                  {.deterministic = deterministic,
-                   .private_copies = turn % 2 == 1,
-                   .steps = 2,
-                   .least_exchanged = turn < 2 ? gpu::PlanOptions{}.least_exchanged : 1});
+      const OnGpus how{.deterministic = deterministic,
+                       .private_copies = turn % 2 == 1,
+                       .steps = 2,
+                       .least_exchanged = turn < 2 ? gpu::PlanOptions{}.least_exchanged : 1};
+      CHECK(check_ranks(program, inputs, how) > 0);
     }
   }
 }
@@ -104,22 +106,8 @@ TEST_CASE("random programs over two axes have the bits of one process on the GPU
     INFO("seed " << seed << "\n" << to_text(*program));
     const Values inputs = test::random_inputs(*program, seed);
     for (const bool deterministic : {true, false}) {
-      for (const auto& [processes, each] : divisions) {
-        const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
-        const std::vector<int> possible =
-            gpu::possible_gpu_counts(program->mesh, processes * each, {parts, 0, processes});
-        if (possible.empty() || possible.back() != processes * each) continue;
-        OnGpus how{.deterministic = deterministic, .private_copies = turns.next(2).front() == 1, .steps = 2};
-        how.gpus = processes * each;
-        const Values expected = test::run_on_gpus(program, inputs, how);
-        how.gpus = each;
-        INFO(processes << " processes with " << each << " GPUs, deterministic " << deterministic);
-        for (const auto& [name, values] : run_on_processes(program, inputs, how, processes)) {
-          INFO(name);
-          const bool same = values == expected.at(name);
-          REQUIRE(same);
-        }
-      }
+      const bool private_copies = turns.next(2).front() == 1;
+      check_ranks(program, inputs, {.deterministic = deterministic, .private_copies = private_copies, .steps = 2});
     }
   }
 }
@@ -167,7 +155,7 @@ return b = %sb
   CHECK(of_blocks.size() >= 6);
   for (const std::size_t turn : turns.next(4)) {
     constexpr int some[] = {4, 8, 12, 24};
-    check_ranks(program, inputs, {.steps = 2, .blocks = some[turn]});
+    CHECK(check_ranks(program, inputs, {.steps = 2, .blocks = some[turn]}) > 0);
   }
 }
 
@@ -176,16 +164,14 @@ namespace {
 // The error of each process whose plan is loaded and runs a step; empty without one.
 std::vector<std::string> errors_of(const std::shared_ptr<const Program>& program, int processes,
                                    const std::function<gpu::GpuOptions(int process)>& options,
-                                   std::vector<std::unique_ptr<gpu::Platform>> platforms, std::int64_t blocks) {
+                                   const Platforms& platforms, std::int64_t blocks) {
   test::MemoryTransport transport(processes);
   std::vector<std::string> errors(static_cast<std::size_t>(processes));
   test::on_each_process(transport, processes, [&](int p) {
     const auto at = static_cast<std::size_t>(p);
     try {
-      const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platforms[at]; }, options(p));
-      const Source source{{{"test", program, 1}}, false, 1, blocks};
-      const std::unique_ptr<Module> module =
-          std::move(*backend.plan(source, {{p, processes}, &transport.end(p)})).load();
+      const auto module = load_in(platforms, {{p, processes}, &transport.end(p)},
+                                  {{{"test", program, 1}}, false, 1, blocks}, options(p));
       module->wait(module->submit(0, 0));
     } catch (const Error& error) {
       errors[at] = error.diagnostics().front().message + "\n" + error.diagnostics().front().help;
@@ -229,70 +215,66 @@ TEST_CASE("processes that cannot carry a program together on GPUs say why, all o
 
 TEST_CASE("a GPU that cannot be set up in one process fails the start of all", "[gpu][placements]") {
   const auto program = test::program_of(summed);
-  std::vector<std::unique_ptr<gpu::Platform>> platforms = test::make_emulated(2, {.devices = 1});
+  Platforms platforms = test::make_emulated(2, {.devices = 1});
   platforms[1] = test::make_emulated({.devices = 1, .memory = 1000});
   const auto one = [](int) { return gpu::GpuOptions{1, {}, test::by_reference}; };
-  const std::vector<std::string> errors = errors_of(program, 2, one, std::move(platforms), 2);
+  const std::vector<std::string> errors = errors_of(program, 2, one, platforms, 2);
   CHECK(errors[1].find("memory") != errors[1].npos);
   CHECK(errors[0] == "process 1: " + errors[1]);
 }
 
+namespace {
+
+// What `on_process` throws in each of two processes, whose ranks would wait for each other for a minute; they end at
+// once.
+std::vector<std::string> ends_of(Platforms platforms, int each,
+                                 const std::function<void(int process, Module& module)>& on_process) {
+  INFO(each << " GPUs in each process");
+  test::MemoryTransport transport(2);
+  std::vector<std::string> errors(2);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS(test::on_each_process(transport, 2, [&](int p) {
+    try {
+      const auto module =
+          load_in(platforms, {{p, 2}, &transport.end(p)}, {{{"test", test::program_of(summed), 1}}, false, 1, 2},
+                  {each, {}, test::by_reference});
+      on_process(p, *module);
+    } catch (const std::exception& error) {
+      errors[static_cast<std::size_t>(p)] = error.what();
+      throw;
+    }
+  }));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  CHECK(transport.watching() == 0);
+  return errors;
+}
+
+}  // namespace
+
 TEST_CASE("collectives end when a process is gone, long before they would give up", "[gpu][placements]") {
-  const auto program = test::program_of(summed);
   for (const int each : {1, 2}) {
-    INFO(each << " GPUs in each process");
-    const auto platforms = test::make_emulated(2, {.devices = each, .patience = std::chrono::minutes(1)});
-    test::MemoryTransport transport(2);
-    const auto begin = std::chrono::steady_clock::now();
-    CHECK_THROWS_WITH(
-        test::on_each_process(transport, 2,
-                              [&](int p) {
-                                const gpu::GpuBackend backend(
-                                    [&]() -> gpu::Platform& { return *platforms[static_cast<std::size_t>(p)]; },
-                                    {each, {}, test::by_reference});
-                                const Source source{{{"test", program, 1}}, false, 1, 2};
-                                const std::unique_ptr<Module> module =
-                                    std::move(*backend.plan(source, {{p, 2}, &transport.end(p)})).load();
-                                module->wait(module->submit(0, 0));
-                                if (p == 1) throw std::runtime_error("gone");
-                                module->wait(module->submit(0, 0));
-                              }),
-        "another placement has failed");
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
-    CHECK(transport.watching() == 0);
+    auto platforms = test::make_emulated(2, {.devices = each, .patience = std::chrono::minutes(1)});
+    const auto errors = ends_of(std::move(platforms), each, [](int process, Module& module) {
+      module.wait(module.submit(0, 0));
+      if (process == 1) throw std::runtime_error("gone");
+      module.wait(module.submit(0, 0));
+    });
+    CHECK(errors == std::vector<std::string>{"another placement has failed", "gone"});
   }
 }
 
 TEST_CASE("a GPU that fails while processes join their communicators ends the load of all others at once",
           "[gpu][placements]") {
-  const auto program = test::program_of(summed);
   for (const int each : {1, 2}) {
-    INFO(each << " GPUs in each process");
     test::CallCounts counts;
     counts.before_communicator = [&](int gpu) {
       if (gpu == each - 1) fail_running("no more memory");
     };
     auto platforms = test::make_emulated(2, {.devices = each, .patience = std::chrono::minutes(1)});
     platforms[1] = test::make_counted(std::move(platforms[1]), counts);
-    test::MemoryTransport transport(2);
-    std::vector<std::string> errors(2);
-    const auto begin = std::chrono::steady_clock::now();
-    CHECK_THROWS(test::on_each_process(transport, 2, [&](int p) {
-      const auto at = static_cast<std::size_t>(p);
-      try {
-        const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platforms[at]; },
-                                      {each, {}, test::by_reference});
-        const Source source{{{"test", program, 1}}, false, 1, 2};
-        std::move(*backend.plan(source, {{p, 2}, &transport.end(p)})).load();
-      } catch (const std::exception& error) {
-        errors[at] = error.what();
-        throw;
-      }
-    }));
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    const auto errors = ends_of(std::move(platforms), each, [](int, Module&) {});
     CHECK(errors[0] == "another placement has failed");
     CHECK(errors[1].find("no more memory") != errors[1].npos);
-    CHECK(transport.watching() == 0);
   }
 }
 

@@ -149,9 +149,7 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
     const train::Setup setup = setup_here("mesh.workers=2");
     whole = train_setup_in(root / "whole", setup);
     evaluated = evaluate(setup, 0, nullptr);
-    train::SessionOptions options;
-    options.max_steps = 2;
-    train_setup_in(root / "run", setup, options);
+    train_setup_in(root / "run", setup, until(2));
   }
   const GpuPlatforms platforms = test::make_emulated(2, {.devices = 1});
   std::vector<std::optional<train::ResumePoint>> points(2);

@@ -2,7 +2,6 @@
 #include "core/setup/resident.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,27 +113,6 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
     const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs();
     CHECK(needs.data == 2 * 11 * 2 * sizeof(float));
   }
-}
-
-TEST_CASE("a run whose data stays on the GPUs is resumed with the same bits", "[gpu]") {
-  const test::WithGpus gpus(gpus_with(2, ample_memory));
-  const std::vector<std::string> set = {"train.duration=9 steps"};
-  const train::Setup setup = resident(set);
-  const Trained whole = train_setup(copied(set));
-  const TemporaryFolder root;
-  train::SessionOptions options;
-  options.max_steps = 4;
-  train_setup_in(root / "run", setup, options);
-  std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
-  REQUIRE(point);
-  train::SessionOptions rest;
-  rest.folder.resume = true;
-  rest.resume = &*point;
-  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
-  const Trained resumed = train_setup_in(root / "run", setup, rest);
-  CHECK((resumed.parameters == whole.parameters));
-  CHECK((resumed.state == whole.state));
-  CHECK(resumed.metrics == whole.metrics);
 }
 
 TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone, and what lies between", "[gpu]") {

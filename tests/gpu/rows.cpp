@@ -8,11 +8,8 @@
 #include "core/ops/all.h"
 #include "core/passes/fuse.h"
 #include "core/passes/pipeline.h"
-#include "core/runtime/gpu/module.h"
-#include "core/runtime/gpu/plans.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
-#include "tests/runtime/programs.h"
+#include "tests/gpu/programs.h"
 #include "tests/session_run.h"
 
 namespace pmaptrain {
@@ -22,14 +19,11 @@ using Counts = std::map<std::string, std::size_t>;
 
 // How many launches of which ops a step has on one of so many GPUs; a library's call counts as one.
 Counts kernels_of_step(const std::shared_ptr<const Program>& program, int gpus, bool deterministic) {
-  gpu::SharedPools shared;
-  const gpu::Plan plan = gpu::make_plan(program, gpu::divide(program->mesh, gpus), 0, {deterministic}, shared);
+  const gpu::Plan plan = test::plan_of(program, gpus, {.deterministic = deterministic});
   Counts counts;
-  gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
-    const auto* const launch = std::get_if<gpu::Launch>(&command);
-    if (launch == nullptr) return;
-    const Op& op = launch->equation->op;
-    counts[std::string(op.name())] += make_gpu_kernel(op, gpu::request_of(plan, *launch)).commands.size();
+  gpu::for_each_of<gpu::Launch>(plan.commands, [&](const gpu::Launch& launch, double) {
+    const Op& op = launch.equation->op;
+    counts[std::string(op.name())] += make_gpu_kernel(op, gpu::request_of(plan, launch)).commands.size();
   });
   return counts;
 }
@@ -86,9 +80,9 @@ return all = %all
   const test::Values expected = test::interpreted(*program, inputs);
   for (const int gpus : {1, 2, 4}) {
     const auto platform = test::make_emulated({.devices = gpus});
-    gpu::GpuModule module({{{"test", fused, 1}}}, *platform, gpus, {gpus, {.deterministic = true}});
-    CHECK(module.instructions(0).size() > 0);
-    const test::Values found = test::run(module, inputs);
+    const auto module = test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {}, make_gpu_kernel);
+    CHECK(module->instructions(0).size() > 0);
+    const test::Values found = test::run(*module, inputs);
     for (const std::string name : {"output z", "output g"}) {
       INFO(name << " on " << gpus << " GPUs");
       const bool same = found.at(name) == expected.at(name);

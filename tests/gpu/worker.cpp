@@ -35,6 +35,17 @@ std::unique_ptr<gpu::Executor> no_entries(gpu::Device& device) {
                                          []() -> const gpu::CommunicatorIds& { return no_ids; });
 }
 
+// A worker with no entries, which has begun; what it says of its first failure is kept.
+struct Working {
+  Working() { progress.wait(0); }
+
+  std::unique_ptr<gpu::Platform> platform = make_emulated({});
+  gpu::Progress progress{1};
+  std::vector<std::string> failures;
+  gpu::Worker worker{
+      *platform, 0, 0, {}, progress, no_entries, [this](const std::string& why) { failures.push_back(why); }};
+};
+
 }  // namespace
 
 TEST_CASE("a ticket is done when all workers are, and the first failure is that of all later tickets", "[gpu]") {
@@ -56,67 +67,44 @@ TEST_CASE("a ticket is done when all workers are, and the first failure is that 
 }
 
 TEST_CASE("after a failure a worker carries out nothing more, and all that was queued is over", "[gpu]") {
-  const auto platform = make_emulated({});
-  gpu::Progress progress(1);
-  std::atomic<int> told = 0, carried_out = 0;
-  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [&](const std::string& reason) {
-    ++told;
-    CHECK(reason == "a kernel has failed");
-  });
-  progress.wait(0);
-  worker.add(1, [&](gpu::Executor&) { ++carried_out; });
-  worker.add(2, [](gpu::Executor&) { fail_running("a kernel has failed"); });
-  for (std::int64_t ticket = 3; ticket < 20; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
-  CHECK_THROWS_AS(progress.wait(19), Error);
-  CHECK(told == 1);
+  Working of;
+  std::atomic<int> carried_out = 0;
+  bool has_followed = false;
+  of.worker.add(1, [&](gpu::Executor&) { ++carried_out; });
+  of.worker.add(
+      2, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
+  for (std::int64_t ticket = 3; ticket < 20; ++ticket) of.worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
+  CHECK_THROWS_AS(of.progress.wait(19), Error);
+  CHECK(of.failures == std::vector<std::string>{"a kernel has failed"});
   CHECK(carried_out == 1);
+  CHECK_FALSE(has_followed);
 }
 
 TEST_CASE("a worker that is to end carries out what is queued first", "[gpu]") {
-  const auto platform = make_emulated({});
-  gpu::Progress progress(1);
-  std::atomic<int> carried_out = 0;
-  {
-    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-    progress.wait(0);
-    for (std::int64_t ticket = 1; ticket <= 50; ++ticket) worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
-  }
+  Working of;
+  int carried_out = 0;
+  for (std::int64_t ticket = 1; ticket <= 50; ++ticket) of.worker.add(ticket, [&](gpu::Executor&) { ++carried_out; });
+  of.worker.end();
+  of.worker.close();
   CHECK(carried_out == 50);
-  CHECK(progress.done(50));
+  CHECK(of.progress.done(50));
 }
 
 TEST_CASE("what is to follow when the device is done does not hold up what is queued behind it", "[gpu]") {
-  const auto platform = make_emulated({});
-  gpu::Progress progress(1);
+  Working of;
   std::vector<std::string> order;
-  {
-    gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-    progress.wait(0);
-    std::promise<void> all_added;
-    worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
-    worker.add(
-        2, [&](gpu::Executor&) { order.emplace_back("a value is copied"); },
-        [&](gpu::Executor&) {
-          CHECK_FALSE(progress.done(2));
-          order.emplace_back("the value is there");
-        });
-    worker.add(3, [&](gpu::Executor&) { order.emplace_back("a step"); });
-    all_added.set_value();
-  }
+  std::promise<void> all_added;
+  of.worker.add(1, [&, added = all_added.get_future().share()](gpu::Executor&) { added.wait(); });
+  of.worker.add(
+      2, [&](gpu::Executor&) { order.emplace_back("a value is copied"); },
+      [&](gpu::Executor&) {
+        CHECK_FALSE(of.progress.done(2));
+        order.emplace_back("the value is there");
+      });
+  of.worker.add(3, [&](gpu::Executor&) { order.emplace_back("a step"); });
+  all_added.set_value();
+  of.progress.wait(3);
   CHECK(order == std::vector<std::string>{"a value is copied", "a step", "the value is there"});
-  CHECK(progress.done(3));
-}
-
-TEST_CASE("nothing follows work that has failed", "[gpu]") {
-  const auto platform = make_emulated({});
-  gpu::Progress progress(1);
-  bool has_followed = false;
-  gpu::Worker worker(*platform, 0, 0, {}, progress, no_entries, [](const std::string&) {});
-  progress.wait(0);
-  worker.add(
-      1, [](gpu::Executor&) { fail_running("a kernel has failed"); }, [&](gpu::Executor&) { has_followed = true; });
-  CHECK_THROWS_AS(progress.wait(1), Error);
-  CHECK_FALSE(has_followed);
 }
 
 TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[gpu]") {

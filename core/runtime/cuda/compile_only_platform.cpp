@@ -51,7 +51,6 @@ class CompileOnlyDevice final : public gpu::Device {
   void replay_calls(gpu::Graph, int, int) override { refuse(); }
   gpu::Event record_event(gpu::Stream) override { refuse(); }
   bool poll(gpu::Event) override { refuse(); }
-  void wait(gpu::Event) override { refuse(); }
   void wait_event(gpu::Event, gpu::Stream) override { refuse(); }
   gpu::Communicator create_communicator(int, std::span<const int>, const gpu::CommunicatorId*) override { refuse(); }
   void barrier(int) override { refuse(); }

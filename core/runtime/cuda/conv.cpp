@@ -1,5 +1,3 @@
-#include "core/runtime/cuda/conv.h"
-
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -9,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/runtime/cuda/around.h"
 #include "core/runtime/cuda/check.h"
+#include "core/runtime/cuda/prepare.h"
 
 namespace pmaptrain::cuda {
 namespace {

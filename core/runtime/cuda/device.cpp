@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -369,24 +368,9 @@ bool CudaDevice::poll(gpu::Event event) {
   check_progress();
   const auto found = events_.find(event.number);
   if (found == events_.end()) return true;
-  const cudaError_t state = cudaEventQuery(found->second.get());
-  if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // clears the error, which the next call would report
-    return false;
-  }
-  check(state, fmt::format("on GPU {}", number_));
+  if (!is_done(found->second, fmt::format("on GPU {}", number_))) return false;
   events_.erase(found);
   return true;
-}
-
-// Polls instead of calling cudaEventSynchronize, which never returns if a collective waits for a rank that has failed.
-// Polling intervals grow with the time waited: a thirtieth of it, at most 1 ms.
-void CudaDevice::wait(gpu::Event event) {
-  const auto begin = std::chrono::steady_clock::now();
-  while (!poll(event)) {
-    const auto passed = std::chrono::steady_clock::now() - begin;
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
-  }
 }
 
 void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {

@@ -53,7 +53,6 @@ class CudaDevice final : public gpu::Device {
   void replay_calls(gpu::Graph graph, int first, int count) override;
   gpu::Event record_event(gpu::Stream stream) override;
   bool poll(gpu::Event event) override;
-  void wait(gpu::Event event) override;
   void wait_event(gpu::Event event, gpu::Stream stream) override;
   gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "core/runtime/cuda/check.h"
@@ -55,6 +56,14 @@ inline OwnEvent make_event() {
   OwnEvent event;
   check(cudaEventCreateWithFlags(event.create(), cudaEventDisableTiming), "creating an event");
   return event;
+}
+
+// Whether all that came before the event is done. Throws Error if that has failed.
+inline bool is_done(const OwnEvent& event, std::string_view what) {
+  const cudaError_t state = cudaEventQuery(event.get());
+  if (state != cudaErrorNotReady) check(state, what);
+  if (state == cudaErrorNotReady) cudaGetLastError();  // clears the error, which the next call would report
+  return state == cudaSuccess;
 }
 
 }  // namespace pmaptrain::cuda

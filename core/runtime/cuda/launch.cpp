@@ -1,10 +1,9 @@
-#include "core/runtime/cuda/launch.h"
-
 #include <fmt/format.h>
 
 #include "core/base/error.h"
 #include "core/runtime/cuda/handles.h"
 #include "core/runtime/cuda/kernels.h"
+#include "core/runtime/cuda/prepare.h"
 
 namespace pmaptrain::cuda {
 namespace {

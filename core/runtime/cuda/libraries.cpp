@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/conv.h"
 
 namespace pmaptrain::cuda {
 

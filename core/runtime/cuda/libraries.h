@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "core/runtime/cuda/compiler.h"
-#include "core/runtime/cuda/conv_plan.h"
-#include "core/runtime/cuda/launch.h"
-#include "core/runtime/cuda/matmul.h"
-#include "core/runtime/cuda/prepared_command.h"
+#include "core/runtime/cuda/prepare.h"
 #include "core/runtime/gpu/module_table.h"
 
 namespace pmaptrain::cuda {

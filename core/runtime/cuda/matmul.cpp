@@ -1,5 +1,3 @@
-#include "core/runtime/cuda/matmul.h"
-
 #include <fmt/format.h>
 
 #include <utility>
@@ -8,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/kernel/gpu_budget.h"
 #include "core/runtime/cuda/around.h"
+#include "core/runtime/cuda/prepare.h"
 
 namespace pmaptrain::cuda {
 namespace {

@@ -152,12 +152,8 @@ class NcclCommunicator {
     const OwnEvent end = make_event();
     cuda::check(cudaEventRecord(end.get(), cudaStreamLegacy), beginning());
     const auto last = std::chrono::steady_clock::now() + gpu_timeout();
-    for (;;) {
-      const cudaError_t state = cudaEventQuery(end.get());
+    while (!is_done(end, beginning())) {
       abort_.check();
-      if (state == cudaSuccess) return;
-      if (state != cudaErrorNotReady) cuda::check(state, beginning());
-      cudaGetLastError();  // clears the error, which the next call would report
       check();
       if (std::chrono::steady_clock::now() > last) fail_running(late(beginning()));
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

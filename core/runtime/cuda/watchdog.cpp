@@ -29,16 +29,13 @@ std::chrono::duration<double> CollectiveWatchdog::limit() const {
 
 void CollectiveWatchdog::check(int rank) {
   while (!pending_.empty()) {
-    const cudaError_t state = cudaEventQuery(pending_.front().end.get());
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - oldest_since_;
-    if (state == cudaErrorNotReady) {
-      cudaGetLastError();  // clears the error, which the next call would report
+    if (!is_done(pending_.front().end, pending_.front().what)) {
       if (waited < limit()) return;
       fail_running(fmt::format("GPU {}: {} has not ended within {:.0f} s", rank, pending_.front().what, waited.count()),
                    "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the "
                    "seconds");
     }
-    cuda::check(state, pending_.front().what);
     longest_ = std::max(longest_, waited);
     unused_.push_back(std::move(pending_.front().end));
     pending_.pop_front();

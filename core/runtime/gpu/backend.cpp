@@ -50,28 +50,13 @@ std::size_t bytes_of_sums(const Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     if (plan.buffers[i].span > 0) sums.insert(static_cast<int>(i));
   }
-  for_each_command(plan.commands, [&](const Command& command) {
-    if (const Reduce* const reduce = std::get_if<Reduce>(&command)) sums.insert(reduce->to.buffer);
-    if (const Collect* const collect = std::get_if<Collect>(&command)) sums.insert(collect->to.buffer);
-  });
+  for_each_of<Reduce>(plan.commands, [&](const Reduce& reduce, double) { sums.insert(reduce.to.buffer); });
+  for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) { sums.insert(collect.to.buffer); });
   std::size_t bytes = 0;
   for (const int sum : sums) {
     if (plan.buffer(sum).pool == Pool::transient) bytes = sum_of(bytes, plan.buffer(sum).bytes());
   }
   return std::min(bytes, plan.transient_bytes);
-}
-
-std::size_t scratch_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
-  std::size_t scratch = 0;
-  for (const Plan& plan : plans) {
-    for_each_command(plan.commands, [&](const Command& command) {
-      const Launch* const launch = std::get_if<Launch>(&command);
-      if (launch == nullptr) return;
-      const GpuKernel kernel = make_kernel(launch->equation->op, request_of(plan, *launch));
-      scratch = std::max(scratch, kernel.scratch_bytes);
-    });
-  }
-  return scratch;
 }
 
 // The memory that each GPU needs, computed from the plans of one GPU. Scratch memory and workspaces are not included.
@@ -125,9 +110,8 @@ class GpuPlanned final : public Planned {
  private:
   MemoryNeeds compute_needs() const override;
   PlanReport make_report(std::size_t entry) const override {
-    const MakeKernel make_kernel = make_kernel_of(options_);
-    return {instructions_of(first(entry), make_kernel), stages_of(first(entry), make_kernel),
-            sent_bytes_of(first(entry))};
+    const Plan& plan = first(entry);
+    return {instructions_of(plan, options_.make_kernel), stages_of(plan, options_.make_kernel), sent_bytes_of(plan)};
   }
   const Plan& first(std::size_t entry) const { return plans_.by_gpu.front()[entry]; }
 
@@ -142,10 +126,10 @@ class GpuPlanned final : public Planned {
 };
 
 MemoryNeeds GpuPlanned::compute_needs() const {
-  const MakeKernel make_kernel = make_kernel_of(options_);
-  const Workspace workspace = workspace_of(plans_.by_gpu.front(), make_kernel, options_.open_planning_platform);
+  const Workspace workspace =
+      workspace_of(plans_.by_gpu.front(), options_.make_kernel, options_.open_planning_platform);
   MemoryNeeds needs = needs_of_one(plans_);
-  needs.kernels = scratch_of(plans_.by_gpu.front(), make_kernel);
+  needs.kernels = workspace.scratch;
   needs.workspaces = workspace.bytes;
   const std::string as = workspace.planned_for.empty() ? "at most: their libraries are not here to plan them"
                                                        : "as planned for " + workspace.planned_for;

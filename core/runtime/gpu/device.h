@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "core/graph/op.h"
@@ -196,7 +198,15 @@ class Device {
   // done. Both throw the error if that work has failed.
   virtual Event record_event(Stream stream) = 0;
   virtual bool poll(Event event) = 0;
-  virtual void wait(Event event) = 0;
+  // It polls, and less often the longer it waits: a call of a platform that blocks may never return if a collective
+  // waits for a rank that has failed.
+  void wait(Event event) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!poll(event)) {
+      const auto passed = std::chrono::steady_clock::now() - begin;
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
+    }
+  }
   // Makes later work on `stream` wait for the event. Must not be called during a capture.
   virtual void wait_event(Event event, Stream stream) = 0;
 

@@ -143,14 +143,12 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
   };
   std::vector<New> all;
   for (const Plan& plan : plans_) {
-    for_each_command(plan.commands, [&](const Command& command) {
-      const Launch* const launch = std::get_if<Launch>(&command);
-      if (launch == nullptr) return;
-      const auto [known, is_new] = kernels_.try_emplace(key_of(*launch));
-      kernel_of_.emplace(launch, &known->second);
+    for_each_of<Launch>(plan.commands, [&](const Launch& launch, double) {
+      const auto [known, is_new] = kernels_.try_emplace(key_of(launch));
+      kernel_of_.emplace(&launch, &known->second);
       if (!is_new) return;
-      const Op& op = launch->equation->op;
-      const GpuRequest request = request_of(plan, *launch);
+      const Op& op = launch.equation->op;
+      const GpuRequest request = request_of(plan, launch);
       all.push_back({&known->second, &op, request, make_kernel(op, request)});
       device_.begin_preparing(op, request, all.back().commands);
     });
@@ -166,19 +164,15 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
 }
 
 void Executor::create_communicators(const Plan& plan, const CommunicatorIds& ids) {
-  for_each_command(plan.commands, [&](const Command& command) {
-    const Collect* const collect = std::get_if<Collect>(&command);
-    if (collect == nullptr) return;
-    std::vector<int> ranks;
-    for (const std::int64_t gpu : plan.division.grid.group(plan.gpu, collect->axes)) {
-      ranks.push_back(static_cast<int>(gpu));
-    }
+  for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) {
+    const std::vector<std::int64_t> group = plan.division.grid.group(plan.gpu, collect.axes);
+    const std::vector<int> ranks(group.begin(), group.end());
     const auto [known, is_new] = communicators_.try_emplace(ranks);
     if (is_new) {
       const auto id = ids.find(ranks);
       known->second = device_.create_communicator(0, ranks, id != ids.end() ? &id->second : nullptr);
     }
-    communicator_of_.emplace(collect, known->second);
+    communicator_of_.emplace(&collect, known->second);
   });
 }
 

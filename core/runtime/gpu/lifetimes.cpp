@@ -1,5 +1,3 @@
-#include "core/runtime/gpu/lifetimes.h"
-
 #include <utility>
 
 #include "core/base/saturate.h"
@@ -83,14 +81,12 @@ class Walk {
 
 }  // namespace
 
-std::vector<Lifetime> lifetimes_of(const Plan& plan) { return Walk(plan, plan.commands).take(); }
-
 std::vector<Lifetime> lifetimes_in(const std::vector<Command>& commands, const Plan& plan) {
   return Walk(plan, commands).take();
 }
 
 void place_buffers(Plan& plan) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(plan);
+  const std::vector<Lifetime> lifetimes = lifetimes_in(plan.commands, plan);
   std::vector<Interval> intervals;
   std::vector<Buffer*> placed;
   for (std::size_t i = 0; i < lifetimes.size(); ++i) {

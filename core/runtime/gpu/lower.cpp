@@ -90,16 +90,19 @@ void Lowering::copy(int from, int to, const Equation* equation) {
   }
 }
 
+int Lowering::copy_aside(int buffer, const Equation* equation) {
+  const Buffer like = plan_.buffer(buffer);
+  const int aside = add_buffer(like.type, like.axes, Pool::transient, like.span);
+  copy(buffer, aside, equation);
+  return aside;
+}
+
 void Lowering::copy_replacements(const std::vector<Replacement>& copies, const Equation* equation) {
   std::vector<std::pair<int, int>> last;
   for (const Replacement& each : copies) {
-    int source = buffer(each.from);
-    if (each.how == Replacement::How::copy_twice) {
-      const Buffer like = plan_.buffer(source);
-      const int aside = add_buffer(like.type, like.axes, Pool::transient, like.span);
-      copy(std::exchange(source, aside), aside, equation);
-    }
-    last.emplace_back(source, buffer(each.to));
+    const int source = buffer(each.from);
+    last.emplace_back(each.how == Replacement::How::copy_twice ? copy_aside(source, equation) : source,
+                      buffer(each.to));
   }
   for (const auto& [from, to] : last) copy(from, to, equation);
 }

@@ -13,19 +13,9 @@ namespace pmaptrain::gpu {
 namespace {
 
 Device::Reduction reduction_of(const Op& op) {
-  switch (op.rules().communication) {
-    case Communication::max: return Device::Reduction::max;
-    case Communication::min: return Device::Reduction::min;
-    case Communication::sum:
-    case Communication::scatter:
-    case Communication::gather:
-    case Communication::slice:
-    case Communication::all_to_all:
-    case Communication::permute:
-    case Communication::none:
-    case Communication::coordinate: break;
-  }
-  return Device::Reduction::sum;
+  const Communication kind = op.rules().communication;
+  if (kind == Communication::max) return Device::Reduction::max;
+  return kind == Communication::min ? Device::Reduction::min : Device::Reduction::sum;
 }
 
 // Describes places in one buffer as a grid of evenly spaced arrays; empty if they are not spaced like that.
@@ -165,12 +155,7 @@ std::vector<Lowering::Neighbours> Lowering::lay_side_by_side(const Equation& equ
     std::size_t offset = 0;
     for (const std::size_t i : all.items) {
       int& each = buffers[i];
-      if (!can_move(each)) {
-        const Buffer like = plan_.buffer(each);
-        const int moved = add_buffer(like.type, like.axes, Pool::transient, like.span);
-        copy(each, moved, &equation);
-        each = moved;
-      }
+      if (!can_move(each)) each = copy_aside(each, &equation);
       buffer_at(each).container = memory;
       buffer_at(each).offset = offset;
       offset += round_up(plan_.buffer(each).bytes(), packing_unit(dtype));

@@ -48,6 +48,8 @@ class Lowering {
   void add(Command command) { commands_->push_back(std::move(command)); }
   // Copies each slice of `to` from the slice of `from` that the same devices read.
   void copy(int from, int to, const Equation* equation);
+  // Copies a buffer to a new one in the transient memory.
+  int copy_aside(int buffer, const Equation* equation);
   // Copies values to the buffers of those that they replace.
   void copy_replacements(const std::vector<Replacement>& copies, const Equation* equation);
 
@@ -204,6 +206,18 @@ class Lowering {
 // Moves each collective up to the place where its operands are complete and what they wait for is computed, and inserts
 // an Await before the first command that needs a result of one.
 void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited);
+
+// The live range of a buffer: the positions of the first and the last command that uses it. Positions count from 1.
+// Successive commands of the same equation have the same position.
+struct Lifetime {
+  // 0 if there is none. A buffer that is written before a loop and used in the loop lives to the end of the loop.
+  int first = 0, last = 0;
+  const Equation* first_equation = nullptr;  // equation of the first access
+  const Equation* last_equation = nullptr;   // equation of the last access
+};
+
+// By buffer: its live range in all commands of a plan, or within some while it is made. Other accesses are left out.
+std::vector<Lifetime> lifetimes_in(const std::vector<Command>& commands, const Plan& plan);
 
 // Assigns offsets in the pool `transient` to buffers, and offsets in the pools to buffers that others contain.
 void place_buffers(Plan& plan);

@@ -53,7 +53,7 @@ struct GpuModule::Impl {
   };
 
   Impl(Platform& of, Plans given, const GpuOptions& options)
-      : platform(of), plans(std::move(given)), make_kernel(make_kernel_of(options)), progress(count()) {}
+      : platform(of), plans(std::move(given)), make_kernel(options.make_kernel), progress(count()) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -73,7 +73,7 @@ struct GpuModule::Impl {
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
               const auto connect = [this]() -> const CommunicatorIds& {
-                gate.pass([this] { return progress.has_failed(); });
+                progress.pass_gate();
                 return communicator_ids;
               };
               return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count(), connect);
@@ -82,13 +82,10 @@ struct GpuModule::Impl {
       }
     }
     // A process that creates communicators waits for all others. So what may fail in one of them alone comes before.
-    run_in_all(processes, [&] {
-      gate.wait_for(count(), [this] { return progress.has_failed(); });
-      progress.check();
-    });
+    run_in_all(processes, [&] { progress.wait_at_gate(); });
     communicator_ids = exchange_communicator_ids(plans, platform, processes);
     is_connected = true;
-    gate.open();
+    progress.open_gate();
     wait({0}, processes.transport);
     for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
@@ -221,7 +218,6 @@ struct GpuModule::Impl {
   std::vector<std::map<const Command*, std::int32_t>> rows;
   Progress progress;
   std::vector<EntryState> entries;
-  Gate gate;
   std::atomic<bool> is_connected = false;  // whether ranks may wait for one another in calls of a library
   CommunicatorIds communicator_ids;
   std::mutex workers_mutex;
@@ -240,8 +236,6 @@ GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOp
     throw;
   }
 }
-GpuModule::GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options)
-    : GpuModule(source, platform, plan_all_gpus(source, gpus, options), options) {}
 GpuModule::~GpuModule() {
   if (impl_) Impl::end(std::move(impl_));
 }

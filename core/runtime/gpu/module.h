@@ -15,7 +15,6 @@ class GpuModule final : public Module {
  public:
   // `plans` has the plans of all GPUs of this process. Every process calls this.
   GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes = {});
-  GpuModule(const Source& source, Platform& platform, int gpus, const GpuOptions& options);  // plans the source
   ~GpuModule() override;
 
   std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) override;

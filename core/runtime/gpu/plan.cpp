@@ -26,44 +26,44 @@ class Writer {
   explicit Writer(const Plan& plan) : plan_(plan) {}
 
   std::string write() {
-    add(plan_.commands, "");
+    add(plan_.commands);
     return std::move(text_);
   }
 
  private:
-  void add(const std::vector<Command>& commands, const std::string& indent) {
+  void add(const std::vector<Command>& commands) {
     for (const Command& command : commands) {
-      text_ += indent;
-      std::visit([&](const auto& known) { add(known, indent); }, static_cast<const Command::variant&>(command));
+      text_ += indent_;
+      std::visit([&](const auto& known) { add(known); }, static_cast<const Command::variant&>(command));
     }
   }
-  void add(const Launch& launch, const std::string&) {
+  void add(const Launch& launch) {
     text_ += text_of(plan_, launch.results) + " = " + to_string(launch.equation->op, &plan_.program->mesh) + " " +
              text_of(plan_, launch.operands) + "  # " + std::to_string(launch.logical_devices) + " slices\n";
   }
-  void add(const Copy& copy, const std::string&) {
-    text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n";
-  }
-  void add(const Reduce& reduce, const std::string&) {
+  void add(const Copy& copy) { text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n"; }
+  void add(const Reduce& reduce) {
     text_ += text_of(plan_, reduce.to) + " = reduce " + text_of(plan_, reduce.from) + "  # " +
              std::to_string(reduce.arrays.count) + " arrays\n";
   }
-  void add(const Collect& collect, const std::string&) {
+  void add(const Collect& collect) {
     text_ += text_of(plan_, collect.to) + " = " + std::string(gpu::to_string(collect.kind)) + " " +
              text_of(plan_, collect.from) + "  # " + plan_.program->mesh.to_string(collect.axes) + "\n";
   }
-  void add(const Await&, const std::string&) { text_ += "await\n"; }
-  void add(const Loop& loop, const std::string& indent) {
+  void add(const Await&) { text_ += "await\n"; }
+  void add(const Loop& loop) {
     text_ += std::to_string(loop.iterations) + " times\n";
+    indent_ += "  ";
     for (const Loop::Slice& slice : loop.slices) {
-      text_ += indent + "  ";
-      add(slice.copy, indent);
+      text_ += indent_;
+      add(slice.copy);
     }
-    add(loop.body, indent + "  ");
+    add(loop.body);
+    indent_.resize(indent_.size() - 2);
   }
 
   const Plan& plan_;
-  std::string text_;
+  std::string text_, indent_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -31,7 +32,6 @@ enum class Pool : std::uint8_t {
   batch,       // one for each slot of an entry (and each member with its own batches): batch inputs
   transient,   // temporaries of a step; all entries and members use the same memory in turn
 };
-inline constexpr std::size_t pool_count = 5;
 
 // The memory of one value on one GPU. A value that varies over `axes` has a different instance at each position along
 // these axes; the buffer holds the instances of this GPU one after another, as *slices*. The result of a sum over rows
@@ -173,13 +173,27 @@ struct Plan {
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                SharedPools& shared);
 
-// Calls f(command) for each command in order: for a Loop first, then for the commands of its body.
+// Calls f(command), or f(command, depth, times), for each command in order: for a Loop first, then for the commands of
+// its body. The command is inside `depth` loops and runs `times` times in a step.
 template <class F>
-void for_each_command(const std::vector<Command>& commands, F&& f) {
+void for_each_command(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
   for (const Command& command : commands) {
-    f(command);
-    if (const Loop* const loop = std::get_if<Loop>(&command)) for_each_command(loop->body, f);
+    if constexpr (std::is_invocable_v<F&, const Command&>) {
+      f(command);
+    } else {
+      f(command, depth, times);
+    }
+    const Loop* const loop = std::get_if<Loop>(&command);
+    if (loop != nullptr) for_each_command(loop->body, f, depth + 1, times * static_cast<double>(loop->iterations));
   }
+}
+
+// Calls f(known, times) for each command of the kind T.
+template <class T, class F>
+void for_each_of(const std::vector<Command>& commands, F&& f) {
+  for_each_command(commands, [&](const Command& command, int, double times) {
+    if (const T* const known = std::get_if<T>(&command)) f(*known, times);
+  });
 }
 
 // The stream on which a command runs; for a loop, that of the copies before an iteration.

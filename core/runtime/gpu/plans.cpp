@@ -101,10 +101,6 @@ std::vector<int> possible_gpus_each(const Source& source, int most, const GpuOpt
   return counts;
 }
 
-MakeKernel make_kernel_of(const GpuOptions& options) {
-  return options.make_kernel ? options.make_kernel : MakeKernel(make_gpu_kernel);
-}
-
 Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options, Placement placement) {
   check_blocks(source, options, placement);
   Plans plans;
@@ -124,12 +120,6 @@ Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options, 
 
 void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options) {
   while (std::ssize(plans.by_gpu) < gpus) add_gpu(plans, source, gpus, options);
-}
-
-Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options, Placement placement) {
-  Plans plans = plan_first_gpu(source, gpus, options, placement);
-  plan_other_gpus(plans, source, gpus, options);
-  return plans;
 }
 
 }  // namespace pmaptrain::gpu

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/ops/all.h"
 #include "core/runtime/backend.h"
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/plan.h"
@@ -16,14 +17,10 @@ namespace pmaptrain::gpu {
 struct GpuOptions {
   std::optional<int> gpus = {};  // empty: the largest number of GPUs that exist and over which the mesh divides
   PlanOptions plan = {};
-  // For tests: replaces make_gpu_kernel() if it is not empty. It is called on the threads of the devices.
-  MakeKernel make_kernel = {};
+  MakeKernel make_kernel = make_gpu_kernel;          // tests have others; called on the threads of the devices
   OpenPlanningPlatform open_planning_platform = {};  // for Planned::needs(); may be empty
   std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all memory of the GPU
 };
-
-// `options.make_kernel`, or make_gpu_kernel() if that is empty.
-MakeKernel make_kernel_of(const GpuOptions& options);
 
 struct Plans {
   Placement placement;
@@ -38,24 +35,11 @@ struct Plans {
 // (usage) if the mesh cannot be divided so.
 Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options, Placement placement = {});
 void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options);
-Plans plan_all_gpus(const Source& source, int gpus, const GpuOptions& options, Placement placement = {});
 
 // The numbers of GPUs, up to `most`, that each of the processes can have, in ascending order.
 std::vector<int> possible_gpus_each(const Source& source, int most, const GpuOptions& options, Placement placement);
 
 // The bytes of a batch input on the host, for the devices of a process.
 std::size_t host_bytes(const Program& program, const Input& input, const Share& share);
-
-// Calls f(command, depth, times) for each command in order: for a Loop first, then for the commands of its body. The
-// command is inside `depth` loops and runs `times` times in a step.
-template <class F>
-void for_each_command_with_depth(const std::vector<Command>& commands, F&& f, int depth = 0, double times = 1) {
-  for (const Command& command : commands) {
-    f(command, depth, times);
-    if (const Loop* const loop = std::get_if<Loop>(&command)) {
-      for_each_command_with_depth(loop->body, f, depth + 1, times * static_cast<double>(loop->iterations));
-    }
-  }
-}
 
 }  // namespace pmaptrain::gpu

@@ -1,6 +1,5 @@
 #include "core/runtime/gpu/ranks.h"
 
-#include <chrono>
 #include <exception>
 #include <set>
 #include <string>
@@ -10,9 +9,6 @@
 
 namespace pmaptrain::gpu {
 namespace {
-
-// A failure is set without a notice, so it is looked for at this interval.
-constexpr auto interval = std::chrono::milliseconds(20);
 
 constexpr char end_of_text = '\0';
 
@@ -31,10 +27,9 @@ constexpr char end_of_text = '\0';
 std::set<std::vector<int>> communicators_of(const std::vector<Plan>& plans) {
   std::set<std::vector<int>> all;
   for (const Plan& plan : plans) {
-    for_each_command(plan.commands, [&](const Command& command) {
-      const Collect* const collect = std::get_if<Collect>(&command);
-      for (int gpu = 0; collect != nullptr && gpu < plan.division.gpus(); ++gpu) {
-        const std::vector<std::int64_t> group = plan.division.grid.group(gpu, collect->axes);
+    for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) {
+      for (int gpu = 0; gpu < plan.division.gpus(); ++gpu) {
+        const std::vector<std::int64_t> group = plan.division.grid.group(gpu, collect.axes);
         all.emplace(group.begin(), group.end());
       }
     });
@@ -100,27 +95,6 @@ CommunicatorIds exchange_communicator_ids(const Plans& plans, Platform& platform
   }
   processes.transport->exchange(sends, receives);
   return ids;
-}
-
-void Gate::pass(const std::function<bool()>& has_failed) {
-  std::unique_lock lock(mutex_);
-  ++waiting_;
-  changed_.notify_all();
-  while (!is_open_) {
-    if (has_failed()) fail_running("another GPU has failed");
-    changed_.wait_for(lock, interval);
-  }
-}
-
-void Gate::wait_for(int workers, const std::function<bool()>& has_failed) {
-  std::unique_lock lock(mutex_);
-  while (waiting_ < workers && !has_failed()) changed_.wait_for(lock, interval);
-}
-
-void Gate::open() {
-  const std::lock_guard lock(mutex_);
-  is_open_ = true;
-  changed_.notify_all();
 }
 
 }  // namespace pmaptrain::gpu

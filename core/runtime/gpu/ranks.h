@@ -2,9 +2,7 @@
 // messages; each calls these functions at the same places.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 
 #include "core/runtime/gpu/plans.h"
 #include "core/runtime/transport.h"
@@ -21,22 +19,5 @@ void check_equal_gpus(const Processes& processes, int gpus);
 // The identities of all communicators of the plans whose ranks are in several processes. The process of a
 // communicator's first rank creates its identity.
 CommunicatorIds exchange_communicator_ids(const Plans& plans, Platform& platform, Processes processes);
-
-// Where the workers of a process wait, after all that may fail in one process alone, until the processes have agreed
-// that none has failed.
-class Gate {
- public:
-  // Returns when open() has been called. Throws Error (failed) if `has_failed` becomes true before.
-  void pass(const std::function<bool()>& has_failed);
-  // Returns when `workers` threads wait in pass(), or when `has_failed` is true.
-  void wait_for(int workers, const std::function<bool()>& has_failed);
-  void open();
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int waiting_ = 0;
-  bool is_open_ = false;
-};
 
 }  // namespace pmaptrain::gpu

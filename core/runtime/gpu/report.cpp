@@ -51,7 +51,7 @@ std::string implementation_of(const Command& command) {
 
 std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel) {
   std::vector<InstructionReport> rows;
-  for_each_command_with_depth(plan.commands, [&](const Command& command, int depth, double times) {
+  for_each_command(plan.commands, [&](const Command& command, int depth, double times) {
     InstructionReport& row = rows.emplace_back();
     const Launch* const launch = std::get_if<Launch>(&command);
     row.equation = equation_of(command);
@@ -87,21 +87,17 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
 
 std::size_t sent_bytes_of(const Plan& plan) {
   std::size_t bytes = 0;
-  for_each_command_with_depth(plan.commands, [&](const Command& command, int, double times) {
-    const Collect* const collect = std::get_if<Collect>(&command);
-    if (collect == nullptr) return;
-    const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect->axes));
-    bytes =
-        sum_of(bytes, product_of(static_cast<std::size_t>(times), bytes_sent(collect->kind, collect->bytes, ranks)));
+  for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {
+    const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect.axes));
+    bytes = sum_of(bytes, product_of(static_cast<std::size_t>(times), bytes_sent(collect.kind, collect.bytes, ranks)));
   });
   return bytes;
 }
 
 std::int64_t barriers_of(const Plan& plan) {
   std::int64_t barriers = 0;
-  for_each_command_with_depth(plan.commands, [&](const Command& command, int, double times) {
-    if (std::holds_alternative<Collect>(command)) barriers += static_cast<std::int64_t>(times);
-  });
+  for_each_of<Collect>(plan.commands,
+                       [&](const Collect&, double times) { barriers += static_cast<std::int64_t>(times); });
   return barriers;
 }
 

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "core/base/saturate.h"
-#include "core/runtime/gpu/lifetimes.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -24,7 +23,7 @@ bool is_read_before(const Lifetime& read, const Lifetime& written, const Replace
 }  // namespace
 
 void Lowering::lower_updates() {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(plan_);
+  const std::vector<Lifetime> lifetimes = lifetimes_in(plan_.commands, plan_);
   const auto of = [&](Value value) { return lifetimes[static_cast<std::size_t>(buffer(value))]; };
   std::vector<Replacement> copies;
   for (const Replacement& update : storage_.updates) {
@@ -65,21 +64,13 @@ void Lowering::lower_outputs() {
     int kept = buffer(program_.outputs[i].value);
     if (storage_.copied_first[i]) {
       // Copy an input before this step replaces it.
-      const Buffer like = plan_.buffer(kept);
-      const int old = add_buffer(like.type, like.axes, Pool::transient, like.span);
       std::vector<Command> first;
       std::vector<Command>* const all = std::exchange(commands_, &first);
-      copy(kept, old, nullptr);
+      kept = copy_aside(kept, nullptr);
       commands_ = all;
       commands_->insert(commands_->begin(), first.begin(), first.end());
-      kept = old;
     }
-    if (plan_.buffer(kept).container >= 0) {
-      const Buffer like = plan_.buffer(kept);
-      const int apart = add_buffer(like.type, like.axes, Pool::transient, like.span);
-      copy(kept, apart, nullptr);
-      kept = apart;
-    }
+    if (plan_.buffer(kept).container >= 0) kept = copy_aside(kept, nullptr);
     if (plan_.buffer(kept).pool == Pool::transient) keep(kept);
     plan_.outputs.push_back(kept);
   }

@@ -52,9 +52,24 @@ bool Progress::has_failed() const {
   return failure_ != nullptr;
 }
 
-void Progress::check() const {
-  const std::lock_guard lock(mutex_);
+void Progress::pass_gate() {
+  std::unique_lock lock(mutex_);
+  ++at_gate_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return is_gate_open_ || failure_; });
+  if (!is_gate_open_) fail_running("another GPU has failed");
+}
+
+void Progress::wait_at_gate() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return at_gate_ == done_.size() || failure_; });
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void Progress::open_gate() {
+  const std::lock_guard lock(mutex_);
+  is_gate_open_ = true;
+  changed_.notify_all();
 }
 
 std::int64_t Progress::least_done() const { return *std::min_element(done_.begin(), done_.end()); }

@@ -32,8 +32,13 @@ class Progress {
   // Records that the work of a ticket was skipped because of the failure. wait() for this ticket then throws it too.
   void skip(std::int64_t ticket);
   bool has_failed() const;
-  void check() const;  // throws the failure
   bool done(std::int64_t ticket) const;
+  // Where the workers of a process wait, after all that may fail in one process alone, until the processes have agreed
+  // that none has failed. pass_gate() returns when open_gate() has been called; if a worker fails before, it throws
+  // Error (failed). wait_at_gate() returns when all workers wait in pass_gate(), or throws the failure.
+  void pass_gate();
+  void wait_at_gate();
+  void open_gate();
   // Returns when all workers have done the work of this ticket. Throws the failure if it belongs to this ticket or to
   // an earlier one. A worker may never come back from a call that waits for one that has failed. So a failure is thrown
   // after time_to_stop() at the latest, whatever its ticket.
@@ -52,6 +57,8 @@ class Progress {
   std::exception_ptr failure_;
   std::int64_t failed_ = 0;  // the earliest ticket whose work failed or was skipped
   std::chrono::steady_clock::time_point failed_at_;
+  std::size_t at_gate_ = 0;
+  bool is_gate_open_ = false;
 };
 
 // After a failure, how long the other GPUs have to come out of their calls: five seconds, or gpu_timeout() if that is

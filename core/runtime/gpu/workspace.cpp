@@ -29,18 +29,18 @@ std::size_t upper_bound_of(const Launch& launch, const GpuKernel& kernel) {
   return bytes;
 }
 
-// The maximum of f(launch, op, request, kernel) over the launches whose kernels call a library.
+// The maxima over the launches; `bytes_of(launch, op, request, kernel)` is the workspace of a kernel that calls a
+// library.
 template <class F>
-std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& f) {
-  std::size_t most = 0;
+Workspace largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& bytes_of) {
+  Workspace most;
   for (const Plan& plan : plans) {
-    for_each_command(plan.commands, [&](const Command& command) {
-      const Launch* const launch = std::get_if<Launch>(&command);
-      if (launch == nullptr) return;
-      const Op& op = launch->equation->op;
-      const GpuRequest request = request_of(plan, *launch);
+    for_each_of<Launch>(plan.commands, [&](const Launch& launch, double) {
+      const Op& op = launch.equation->op;
+      const GpuRequest request = request_of(plan, launch);
       const GpuKernel kernel = make_kernel(op, request);
-      if (kernel.is_by_library()) most = std::max(most, f(*launch, op, request, kernel));
+      most.scratch = std::max(most.scratch, kernel.scratch_bytes);
+      if (kernel.is_by_library()) most.bytes = std::max(most.bytes, bytes_of(launch, op, request, kernel));
     });
   }
   return most;
@@ -48,11 +48,12 @@ std::size_t largest(const std::vector<Plan>& plans, const MakeKernel& make_kerne
 
 Workspace planned_on(Platform& platform, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
   const std::unique_ptr<Device> device = platform.open(0);
-  const std::size_t bytes =
+  Workspace most =
       largest(plans, make_kernel, [&](const Launch&, const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
         return device->prepare(op, request, kernel).workspace;
       });
-  return {bytes, platform.properties(0).name};
+  most.planned_for = platform.properties(0).name;
+  return most;
 }
 
 }  // namespace
@@ -66,11 +67,9 @@ Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_ke
       // If a library or its plan is missing, the upper bound holds. Kernels that cannot run at all fail on loading.
     }
   }
-  const std::size_t bytes =
-      largest(plans, make_kernel, [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel& kernel) {
-        return upper_bound_of(launch, kernel);
-      });
-  return {bytes, {}};
+  return largest(plans, make_kernel, [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel& kernel) {
+    return upper_bound_of(launch, kernel);
+  });
 }
 
 }  // namespace pmaptrain::gpu

@@ -1,4 +1,4 @@
-// The size of the workspace: memory that kernels of libraries need on a GPU while they run.
+// The memory that kernels need on a GPU while they run, besides their operands and results.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 namespace pmaptrain::gpu {
 
 struct Workspace {
-  std::size_t bytes = 0;    // memory for one kernel; kernels use it in turn
+  std::size_t scratch = 0;  // what a kernel says that it needs
+  std::size_t bytes = 0;    // of kernels of libraries. Kernels use both in turn
   std::string planned_for;  // name of the GPU that the libraries made plans for; empty if `bytes` is an upper bound
 };
 
 // Opens a platform whose devices only prepare kernels. Throws Error if libraries are missing.
 using OpenPlanningPlatform = std::function<Platform&()>;
 
-// The workspace for the launches of these plans, as the libraries plan it on the platform that `open_platform` opens.
-// If `open_platform` is empty or the libraries fail, an upper bound.
+// The memory for the launches of these plans, as the libraries plan it on the platform that `open_platform` opens. If
+// `open_platform` is empty or the libraries fail, `bytes` is an upper bound.
 Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel,
                        const OpenPlanningPlatform& open_platform);
 
