@@ -155,6 +155,14 @@ class Folder:
         return done.stdout
 
 
+def check_filters():
+    """Of ncu: a slash behind the name of a range that is pushed and popped, and backslashes within."""
+    for op, layer, wanted in (("fused", "adam", "adam: fused/"), ("copy", "", "copy/"),
+                              ("matmul", "a/b[0]", r"a\/b\[0\]: matmul/")):  # fmt: skip
+        found = gpu_runs.Kernel(op, layer, 1, "").nvtx_filter()
+        check(found == wanted, f"the filter of {layer} {op} is {found}")
+
+
 def check_calls(folder, module):
     """Calls in which nothing is wrong."""
     expected = {call: [part.name for part in parts if not part.after] for call, parts in module.PARTS.items()}
@@ -337,6 +345,7 @@ def main():
         check_cases(pathlib.Path(sys.argv[1]).resolve(), module)
     with tempfile.TemporaryDirectory() as root:
         folder = Folder(pathlib.Path(root))
+        check_filters()
         check_calls(folder, module)
         check_failures(folder)
         check_hanging_example(folder)

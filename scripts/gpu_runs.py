@@ -1,6 +1,7 @@
 """What scripts/gpu-minutes runs and keeps: works, commands with a limit of time, Catch2's reports, the archive."""
 
 import contextlib
+import hashlib
 import io
 import json
 import math
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 import zlib
@@ -36,6 +38,7 @@ class Work(NamedTuple):
     torch: str = ""  # the words of bench/peers/torch_peer.py: WORK VARIANT DEVICES
     jax: str = ""
     limit: float = 30
+    small: tuple = ()  # settings with which the CPU takes seconds, for a rehearsal; its losses are others
 
     def command(self, program, backend, folder, steps=None):
         command = [program, "bench", self.config, "--devices", self.devices, "--json", *self.options(backend, folder)]
@@ -51,20 +54,61 @@ class Work(NamedTuple):
 MIXED = "precision=mixed_bfloat16"
 FEW_IMAGES = ("data.source.synthetic_images.train=1024", "data.source.synthetic_images.test=128")
 RESNET = ("configs/resnet18.yaml", (*FEW_IMAGES, MIXED, "optimizer.learning_rate=0.01"))
+SMALL_RESNET = ("data.batch_size=16",)
 TEXT = "data.source.text"
+BLOCK = "model.layers.2.repeat"
+SMALL_GPT2 = ("data.batch_size=2", f"{TEXT}.length=64", "model.layers.1.position_embedding.length=64",
+              "model.layers.0.embedding.features=48", f"{BLOCK}.times=2",
+              f"{BLOCK}.layers.1.residual.layers.1.dense.features=96",
+              f"{BLOCK}.layers.1.residual.layers.3.dense.features=48")  # fmt: skip
 WORKS = (
     Work("linear_regression", "configs/linear_regression.yaml", (),
          torch="linear_regression graph-cuda 8", jax="linear_regression jit-cuda 8"),
     Work("cnn", "configs/cnn.yaml", FEW_IMAGES, torch="cnn graph-channels_last-cuda 1", jax="cnn jit-cuda 1"),
     Work("cnn_mixed", "configs/cnn.yaml", (*FEW_IMAGES, MIXED), nearness=1e-2,
          torch="cnn graph-channels_last-autocast-cuda 1"),
-    Work("resnet18_mixed_1", *RESNET, devices=1, nearness=1e-2, torch="resnet18 graph-channels_last-autocast-cuda 1"),
-    Work("resnet18_mixed_8", *RESNET, nearness=1e-2),
+    Work("resnet18_mixed_1", *RESNET, devices=1, nearness=1e-2, small=SMALL_RESNET,
+         torch="resnet18 graph-channels_last-autocast-cuda 1"),
+    Work("resnet18_mixed_8", *RESNET, nearness=1e-2, small=SMALL_RESNET),
     Work("gpt2", "configs/gpt2.yaml",
          ("data.batch_size=8", "data.microbatches=1", f"{TEXT}.train=TOKENS", f"{TEXT}.validation=TOKENS",
           "optimizer.learning_rate=0.0006"),
-         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=45),
+         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=45,
+         small=SMALL_GPT2),
 )  # fmt: skip
+
+
+LOSSES = "bench/gpu_losses.json"
+TOKENS = 8 * 1024 * 2 + 1  # of a file that is made: two batches
+
+
+def write_tokens(folder):
+    """Token numbers below 50176, two bytes each, which are the same everywhere."""
+    values = hashlib.shake_256(b"tokens").digest(TOKENS)
+    (folder / "tokens.bin").write_bytes(b"".join((value * 196).to_bytes(2, "little") for value in values))
+
+
+def compute_losses(say):
+    """The name of each work and its losses on the CPU."""
+    program, _ = built()
+    with tempfile.TemporaryDirectory() as folder:
+        write_tokens(Path(folder))
+        for work in WORKS:
+            command = [str(word) for word in work.command(program, "cpu", Path(folder), steps=1)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+            if done.returncode != 0:
+                sys.exit(f"scripts/gpu-minutes: {' '.join(command)} ended with {done.returncode}: {done.stdout}")
+            losses = json.loads(done.stdout)["losses"]
+            say(f"{work.name}: {losses}")
+            yield work.name, losses
+
+
+def carried_losses(emulated):
+    """The CPU's; in a rehearsal those of the works that are not small then."""
+    path = ROOT / LOSSES
+    losses = json.loads(path.read_text()) if path.exists() else {}
+    small = {work.name for work in WORKS if emulated and work.small}
+    return {name: values for name, values in losses.items() if name not in small}
 
 
 def step_seconds(parts):
@@ -166,6 +210,12 @@ class Kernel(NamedTuple):
     layer: str
     seconds: float
     implementation: str
+
+    def nvtx_filter(self):
+        """For ncu: the kernels within the range of this name, which a thread pushes and pops, as the slash at the end
+        says. What ncu takes for its own in a name has a backslash (Nsight Compute CLI, NVTX Filtering)."""
+        name = f"{self.layer}: {self.op}" if self.layer else self.op
+        return re.sub(r"([@,\[\]/*+])", r"\\\1", name) + "/"
 
     def is_ours(self):
         return not self.implementation.startswith(("cuDNN", "cuBLASLt", "copy"))
