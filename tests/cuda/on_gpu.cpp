@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <variant>
 
 #include "core/ops/all.h"
@@ -18,21 +19,6 @@ namespace pmaptrain::test {
 namespace {
 
 using gpu::Stream;
-
-// Memory of a device that is as large as the largest case that asked for it.
-struct Room {
-  std::byte* data = nullptr;
-  std::size_t size = 0;
-
-  template <class Allocate>
-  std::byte* at_least(std::size_t bytes, const Allocate& allocate) {
-    if (bytes > size) {
-      size = std::max(bytes, 2 * size);
-      data = allocate(size);
-    }
-    return data;
-  }
-};
 
 // The device of all cases, which run on one thread.
 class Runner {
@@ -53,8 +39,8 @@ class Runner {
       results.push_back(place(found.back().size()));
     }
     const std::size_t scratch = place(kernel.scratch_bytes);
-    std::byte* const memory = memory_.at_least(end, [this](std::size_t size) { return device_->allocate(size); });
-    std::byte* const host = host_.at_least(end, [this](std::size_t size) { return device_->pinned(size); });
+    std::byte* const memory = at_least(end, memory_, &gpu::Device::allocate);
+    std::byte* const host = at_least(end, host_, &gpu::Device::pinned);
 
     std::memset(host, 0xff, end);
     gpu::Accesses accesses;
@@ -69,8 +55,7 @@ class Runner {
       to.push_back(memory + results[i]);
       accesses.writes.push_back({to.back(), found[i].size()});
     }
-    std::byte* const workspace =
-        workspace_.at_least(prepared.workspace, [this](std::size_t size) { return device_->allocate(size); });
+    std::byte* const workspace = at_least(prepared.workspace, workspace_, &gpu::Device::allocate);
     device_->copy(Stream::compute, memory, host, {end});
     device_->launch(Stream::compute, prepared, {from, to, memory + scratch, workspace}, accesses);
     device_->copy(Stream::compute, host, memory, {end});
@@ -82,9 +67,15 @@ class Runner {
   }
 
  private:
+  std::byte* at_least(std::size_t bytes, std::span<std::byte>& room, std::byte* (gpu::Device::*allocate)(std::size_t)) {
+    const std::size_t size = std::max(bytes, 2 * room.size());
+    if (bytes > room.size()) room = {(*device_.*allocate)(size), size};
+    return room.data();
+  }
+
   const std::unique_ptr<gpu::Platform> platform_ = open_gpus(1);
   const std::unique_ptr<gpu::Device> device_ = platform_->open(0);
-  Room memory_, host_, workspace_;
+  std::span<std::byte> memory_, host_, workspace_;  // as large as the largest case that asked for them
 };
 
 template <class T>

@@ -57,7 +57,7 @@ EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened)
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
   // What is left of a test that has failed, or of one of failures, is not looked at.
-  const bool is_aborted = module_.rendezvous.is_aborted(number_);
+  const bool is_aborted = module_.rendezvous.abort_of(number_).is_set();
   const std::lock_guard lock(machine_->mutex);
   for (const Clock& clock : clocks_) machine_->host.join(clock);
   std::string begun = is_aborted ? "" : module_.host_order.under_way(machine_->host);
@@ -80,7 +80,7 @@ void EmulatedDevice::enter() const {
   if (std::this_thread::get_id() != thread_) {
     fail_running("device " + std::to_string(number_) + " is used on another thread than the one that opened it");
   }
-  module_.rendezvous.check_aborted(number_);
+  module_.rendezvous.abort_of(number_).check();
 }
 
 void EmulatedDevice::enter_outside_capture(const char* call) const {

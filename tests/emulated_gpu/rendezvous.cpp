@@ -35,7 +35,7 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
     fail_running("device " + std::to_string(device) + " cannot join " + asked.name() + ": " + why);
   };
   for (const int rank : ranks) {
-    if (rank < 0 || rank >= std::ssize(reasons_)) refuse("there is no device " + std::to_string(rank));
+    if (rank < 0 || rank >= std::ssize(aborts_)) refuse("there is no device " + std::to_string(rank));
     if (std::count(ranks.begin(), ranks.end(), rank) > 1) refuse("rank " + std::to_string(rank) + " is in it twice");
   }
   if (asked.place_of(device) == ranks.size()) refuse("it is not one of the ranks");
@@ -61,7 +61,7 @@ Group& Rendezvous::place_of(int key, const std::vector<int>& ranks) {
 void Rendezvous::meet(Group& group, int device, const std::string& call, void* part,
                       const std::function<void(Parts)>& complete) {
   Lock lock(mutex_);
-  throw_if_aborted(device);
+  abort_of(device).check();
   if (!group.failure.empty()) fail_running(group.failure);
   for (std::size_t i = 0; i < group.ranks.size(); ++i) {
     if (group.arrivals[i].part == nullptr || group.arrivals[i].call == call) continue;
@@ -89,9 +89,7 @@ void Rendezvous::meet(Group& group, int device, const std::string& call, void* p
   std::string& place = waits_in_[static_cast<std::size_t>(device)];
   place = numbered(group, call);
   const std::int64_t round = group.round;
-  const auto decided = [&] {
-    return group.round != round || !group.failure.empty() || !reasons_[static_cast<std::size_t>(device)].empty();
-  };
+  const auto decided = [&] { return group.round != round || !group.failure.empty() || abort_of(device).is_set(); };
   const bool in_time = changed_.wait_for(lock, patience_, decided);
   if (group.round != round) {
     place.clear();
@@ -101,7 +99,7 @@ void Rendezvous::meet(Group& group, int device, const std::string& call, void* p
   if (!in_time) group.failure = missing(group, call);
   place.clear();
   mine = {};
-  throw_if_aborted(device);
+  abort_of(device).check();
   end(group, group.failure);
 }
 
@@ -127,31 +125,15 @@ void Rendezvous::end(Group& group, const std::string& failure) {
 void Rendezvous::hang(int device) {
   Lock lock(mutex_);
   waits_in_[static_cast<std::size_t>(device)].clear();
-  changed_.wait_for(lock, 4 * patience_, [&] { return !reasons_[static_cast<std::size_t>(device)].empty(); });
-  throw_if_aborted(device);
+  changed_.wait_for(lock, 4 * patience_, [&] { return abort_of(device).is_set(); });
+  abort_of(device).check();
   fail_running("device " + std::to_string(device) + " is lost, and nothing has aborted it");
 }
 
 void Rendezvous::abort(int device, const std::string& reason) {
+  aborts_[static_cast<std::size_t>(device)].set(reason.empty() ? "aborted" : reason);
   const Lock lock(mutex_);
-  std::string& kept = reasons_[static_cast<std::size_t>(device)];
-  if (kept.empty()) kept = reason.empty() ? "aborted" : reason;
   changed_.notify_all();
-}
-
-void Rendezvous::check_aborted(int device) const {
-  const Lock lock(mutex_);
-  throw_if_aborted(device);
-}
-
-bool Rendezvous::is_aborted(int device) const {
-  const Lock lock(mutex_);
-  return !reasons_[static_cast<std::size_t>(device)].empty();
-}
-
-void Rendezvous::throw_if_aborted(int device) const {
-  const std::string& reason = reasons_[static_cast<std::size_t>(device)];
-  if (!reason.empty()) fail_running(reason);
 }
 
 }  // namespace pmaptrain::emulation

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/runtime/gpu/abort.h"
+
 namespace pmaptrain::emulation {
 
 // The ranks of one communicator, which are devices. They meet in rounds.
@@ -35,9 +37,7 @@ struct Group {
 class Rendezvous {
  public:
   Rendezvous(int devices, std::chrono::milliseconds patience)
-      : patience_(patience),
-        reasons_(static_cast<std::size_t>(devices)),
-        waits_in_(static_cast<std::size_t>(devices)) {}
+      : patience_(patience), aborts_(static_cast<std::size_t>(devices)), waits_in_(static_cast<std::size_t>(devices)) {}
 
   // All throw Error (failed).
 
@@ -56,20 +56,18 @@ class Rendezvous {
   [[noreturn]] void hang(int device);
 
   void abort(int device, const std::string& reason);
-  void check_aborted(int device) const;
-  bool is_aborted(int device) const;
+  const gpu::Abort& abort_of(int device) const { return aborts_[static_cast<std::size_t>(device)]; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
   Group& place_of(int key, const std::vector<int>& ranks);
   std::string missing(const Group& group, const std::string& call) const;
   [[noreturn]] void end(Group& group, const std::string& failure);
-  void throw_if_aborted(int device) const;
 
   const std::chrono::milliseconds patience_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> reasons_;                          // by device: why it was aborted
+  std::vector<gpu::Abort> aborts_;                            // by device
   std::vector<std::string> waits_in_;                         // by device: "all_gather 7 of communicator {0,1}"
   std::map<std::pair<int, std::vector<int>>, Group> places_;  // by key, -1 for barriers, and ranks
 };

@@ -7,12 +7,12 @@
 
 #include "core/base/text.h"
 #include "core/report/kernels.h"
-#include "core/runtime/backends.h"
 #include "core/runtime/gpu/report.h"
 #include "core/runtime/gpu/sum_tree.h"
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
 #include "tests/catch.h"
+#include "tests/gpu/gpus.h"
 #include "tests/gpu/programs.h"
 #include "tests/session_run.h"
 
@@ -40,6 +40,21 @@ test::Values run_exchanging(const std::shared_ptr<const Program>& program, const
   const std::size_t sent = gpu::sent_bytes_of(test::plan_of(program, how.gpus, options));
   CHECK(test::bytes_between(*platform) == steps * static_cast<std::size_t>(how.gpus) * sent);
   return found;
+}
+
+// Fails unless each possible number of GPUs leaves the bits of one.
+void check_bits_of_one(const std::shared_ptr<const Program>& program,
+                       const std::vector<std::size_t>& least_exchanged = {always, never},
+                       const std::vector<std::size_t>& message_bytes = {gpu::PlanOptions{}.message_bytes}) {
+  const test::Values one = run_exchanging(program, {});
+  for (const int gpus : gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks)) {
+    for (const std::size_t least : least_exchanged) {
+      for (const std::size_t message : message_bytes) {
+        INFO("GPUs " << gpus << ", exchanged from " << least << ", messages of " << message);
+        CHECK((run_exchanging(program, {gpus, least, false, message}) == one));
+      }
+    }
+  }
 }
 
 // A bucket of two gradients that are sums over the rows of each device, and of one that is there.
@@ -87,32 +102,21 @@ TEST_CASE("a sum over GPUs has the bits of one GPU, whether parts are exchanged 
                                                          {"a=3 b=4", "a, b", "a, b"},
                                                          {"a=3 b=4", "a, b", "b"}}) {
     INFO(mesh << " over " << over);
-    const auto program = test::program_of(step_over(mesh, all, over));
-    const test::Values one = run_exchanging(program, {});
-    for (const int gpus : gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks)) {
-      for (const std::size_t least : {always, never}) {
-        // One message, or several.
-        for (const std::size_t message : {gpu::PlanOptions{}.message_bytes, std::size_t{0}}) {
-          INFO("GPUs " << gpus << ", exchanged from " << least << ", messages of " << message);
-          CHECK((run_exchanging(program, {gpus, least, false, message}) == one));
-        }
-      }
-    }
+    // One message, or several.
+    check_bits_of_one(test::program_of(step_over(mesh, all, over)), {always, never},
+                      {gpu::PlanOptions{}.message_bytes, 0});
   }
 }
 
 TEST_CASE("steps of shipped configs whose gradients are exchanged have the bits of one GPU", "[gpu]") {
   for (const std::string config : {"cnn.yaml", "fashion_mnist.yaml", "nested_axes.yaml"}) {
     const std::shared_ptr<const Program> program = shortened(config, KernelChoice::reference).training;
-    const test::Values one = run_exchanging(program, {});
-    const std::vector<int> counts = gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks);
-    REQUIRE(counts.back() >= 4);
-    for (const int gpus : counts) {
-      INFO(config << " on " << gpus << " GPUs");
-      CHECK((run_exchanging(program, {gpus}) == one));
-    }
+    const int most = gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks).back();
+    REQUIRE(most >= 4);
     INFO(config);
-    CHECK_FALSE((run_exchanging(program, {counts.back(), always, true}) == one));
+    check_bits_of_one(program, {always});
+    // Parts that GPUs get in another order than theirs change the bits.
+    CHECK_FALSE((run_exchanging(program, {most, always, true}) == run_exchanging(program, {})));
   }
 }
 
@@ -127,13 +131,8 @@ TEST_CASE("psum_scatter sends the parts alone, with the bits of one GPU", "[gpu]
   };
   for (const auto& [axes, over] : std::vector<std::pair<std::string, std::string>>{
            {"a, b", "a, b"}, {"a, b", "b"}, {"a, b", "a"}, {"b", "b"}, {"a", "a"}}) {
-    const auto program = with(axes, over);
-    const test::Values one = run_exchanging(program, {});
-    for (const int gpus : {2, 4, 8}) {
-      INFO("over " << over << " of " << axes << " on " << gpus << " GPUs");
-      CHECK((run_exchanging(program, {gpus}) == one));
-      CHECK((run_exchanging(program, {gpus, never}) == one));
-    }
+    INFO("over " << over << " of " << axes);
+    check_bits_of_one(with(axes, over));
   }
   const gpu::Plan plan = test::plan_of(with("a, b", "a, b"), 8, {.least_exchanged = always});
   INFO(to_string(plan));
@@ -222,13 +221,7 @@ return oc = %oc
 return od = %od
 return oe = %oe
 )");
-  const test::Values one = run_exchanging(program, {});
-  for (const int gpus : gpu::possible_gpu_counts(program->mesh, 8, gpu::Parts::whole_blocks)) {
-    for (const std::size_t least : {always, never}) {
-      INFO("GPUs " << gpus << ", exchanged from " << least);
-      CHECK((run_exchanging(program, {gpus, least}) == one));
-    }
-  }
+  check_bits_of_one(program);
 }
 
 TEST_CASE("the tree of a message is added beside the backward pass, on the stream of its collectives", "[gpu]") {
@@ -250,16 +243,14 @@ TEST_CASE("GPUs send what the plans of shipped configs say, a ring's bytes of th
     for (const bool deterministic : {false, true}) {
       setup.loaded.spec.mesh.deterministic = deterministic;
       setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
-      const auto platform = test::make_emulated({.devices = 2});
-      set_gpu_platform(platform.get());
+      const test::WithGpus gpus(test::make_emulated({.devices = 2}));
       const train::PlannedSource run = train::plan_run(setup);
       const std::size_t planned = run.planned->report(train::train_entry).sent_bytes;
       train_setup(setup);
-      set_gpu_platform(nullptr);
       INFO(config << ", deterministic " << deterministic);
       CHECK(planned > 0);
       // Of two GPUs in three steps; an evaluation sends little.
-      const std::size_t steps = std::size_t{2} * 3 * planned, all = test::bytes_between(*platform);
+      const std::size_t steps = std::size_t{2} * 3 * planned, all = test::bytes_between(gpus.platform());
       CHECK((steps <= all && all <= steps + steps / 4));
       const std::string text = report::kernels_text(report::kernel_report(*run.backend, *run.planned));
       CHECK(text.find("each GPU sends " + human_bytes(static_cast<double>(planned)) + " to the others in a step\n") !=

@@ -121,19 +121,11 @@ TEST_CASE("masks, microbatches, norms, shards, metrics and ensembles train on th
   }
 }
 
-namespace {
-
-const std::vector<std::string> resumed_set = {"mesh.backend=cuda", "mesh.deterministic=true", "mesh.workers=1",
-                                              "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, {dense: 3}]"};
-
-}  // namespace
-
 TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with the bits of one", "[gpu][placements]") {
   const TemporaryFolder root;
-  const auto setup_here = [](const char* workers = "mesh.workers=1") {
-    std::vector<std::string> set = resumed_set;
-    set.emplace_back(workers);
-    return setup_of_text(small_images, set);
+  const auto setup_here = [](const std::string& workers = "1") {
+    return setup_of_text(small_images, {"mesh.backend=cuda", "mesh.deterministic=true", "mesh.workers=" + workers,
+                                        "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, {dense: 3}]"});
   };
   const auto evaluate = [&](const train::Setup& setup, int process, Agreement* agreement) {
     const std::filesystem::path run = root / (process == 0 ? "whole" : "gone");
@@ -146,7 +138,7 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
   train::Evaluation evaluated;
   {
     const test::WithGpus gpus(test::make_emulated({.devices = 2}));
-    const train::Setup setup = setup_here("mesh.workers=2");
+    const train::Setup setup = setup_here("2");
     whole = train_setup_in(root / "whole", setup);
     evaluated = evaluate(setup, 0, nullptr);
     train_setup_in(root / "run", setup, until(2));

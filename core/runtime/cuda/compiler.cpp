@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/runtime/cuda/check.h"
+#include "core/runtime/cuda/handles.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -43,42 +44,31 @@ std::string version_text() {
   return fmt::format("NVRTC {}.{}", major, minor);
 }
 
-class Program {
- public:
-  explicit Program(const std::string& text) {
-    check(nvrtcCreateProgram(&program_, text.c_str(), "generated.cu", 0, nullptr, nullptr), "starting NVRTC");
-  }
-  ~Program() { nvrtcDestroyProgram(&program_); }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+nvrtcResult destroy(nvrtcProgram program) { return nvrtcDestroyProgram(&program); }
+using Program = Handle<nvrtcProgram, destroy>;
 
-  nvrtcProgram get() const { return program_; }
-
-  template <class Size, class Content>
-  std::string read(Size size_of_it, Content content_of_it) const {
-    std::size_t bytes = 0;
-    check(size_of_it(program_, &bytes), "reading what NVRTC made");
-    std::string content(bytes, '\0');
-    check(content_of_it(program_, content.data()), "reading what NVRTC made");
-    return content;
-  }
-
- private:
-  nvrtcProgram program_ = nullptr;
-};
+template <class Size, class Content>
+std::string read(const Program& program, Size size_of_it, Content content_of_it) {
+  std::size_t bytes = 0;
+  check(size_of_it(program.get(), &bytes), "reading what NVRTC made");
+  std::string content(bytes, '\0');
+  check(content_of_it(program.get(), content.data()), "reading what NVRTC made");
+  return content;
+}
 
 std::string compile_now(const std::string& text, const std::vector<std::string>& options, bool machine_code) {
   std::vector<const char*> arguments;
   arguments.reserve(options.size());
   for (const std::string& option : options) arguments.push_back(option.c_str());
-  const Program program(text);
+  Program program;
+  check(nvrtcCreateProgram(program.create(), text.c_str(), "generated.cu", 0, nullptr, nullptr), "starting NVRTC");
   const nvrtcResult status = nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
   if (status == NVRTC_ERROR_COMPILATION) {
     fail_running("GPU: a generated kernel does not compile; this is a mistake of pmaptrain:\n" +
-                 program.read(nvrtcGetProgramLogSize, nvrtcGetProgramLog));
+                 read(program, nvrtcGetProgramLogSize, nvrtcGetProgramLog));
   }
   check(status, "compiling a generated kernel");
-  return machine_code ? program.read(nvrtcGetCUBINSize, nvrtcGetCUBIN) : program.read(nvrtcGetPTXSize, nvrtcGetPTX);
+  return machine_code ? read(program, nvrtcGetCUBINSize, nvrtcGetCUBIN) : read(program, nvrtcGetPTXSize, nvrtcGetPTX);
 }
 
 }  // namespace

@@ -96,16 +96,8 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemoryS
 
 void Executor::note(Loading what) {
   const Clock::time_point now = Clock::now();
-  loading_[static_cast<std::size_t>(what)] += seconds_between(noted_at_, now);
+  load_times_[static_cast<std::size_t>(what)].seconds += seconds_between(noted_at_, now);
   noted_at_ = now;
-}
-
-std::vector<LoadTime> Executor::load_times() const {
-  constexpr std::array<const char*, static_cast<std::size_t>(Loading::count)> names{
-      "convolutions", "matrix_products", "generated_kernels", "own_kernels", "memory", "communicators", "graphs"};
-  std::vector<LoadTime> times;
-  for (std::size_t i = 0; i < names.size(); ++i) times.push_back({names[i], loading_[i]});
-  return times;
 }
 
 std::byte* Executor::allocate(std::size_t bytes) {
@@ -394,17 +386,27 @@ void Executor::issue(const StepId& step, const Collect& collect) {
 
 void Executor::issue(const StepId&, const Await&) { device_.order(Stream::communicate, Stream::compute); }
 
-// The copies wait for the earlier steps that read the batches in these slots, not for steps on other slots.
-void Executor::begin_uploads(std::size_t entry, int slot, int count) {
+void Executor::upload(std::size_t entry, int slot, int count, std::span<const std::int64_t> members,
+                      const std::byte* host) {
+  // The copies wait for the earlier steps that read the batches in these slots, not for steps on other slots.
   std::optional<Event> last;
   for (int i = slot; i < slot + count; ++i) {
     const auto released = released_.find({entry, i});
     if (released != released_.end() && (!last || last->number < released->second.number)) last = released->second;
   }
   if (last) device_.wait_event(*last, Stream::copy);
+  const BatchLayout& batches = sizes_.batches[entry];
+  const std::size_t bytes = plans_[entry].batch_bytes, apart = static_cast<std::size_t>(batches.members);
+  for (const std::int64_t member : batches.members > 1 ? members : members.first(1)) {
+    const std::size_t first = batches.index(slot, member);
+    for (const CopyRange& range : copy_ranges_[entry]) {
+      device_.copy(Stream::copy, batches_[entry] + first * bytes + range.to,
+                   host + first * batches.host_bytes + range.from,
+                   {range.bytes, static_cast<std::size_t>(count), apart * bytes, apart * batches.host_bytes});
+    }
+  }
+  device_.order(Stream::copy, Stream::compute);
 }
-
-void Executor::end_uploads() { device_.order(Stream::copy, Stream::compute); }
 
 void Executor::release(std::size_t entry, int slot, int count) {
   const Event event = device_.record_event(Stream::compute);
@@ -434,17 +436,6 @@ std::vector<Executor::CopyRange> Executor::copy_ranges_of(const Plan& plan, cons
     }
   }
   return ranges;
-}
-
-void Executor::upload(const StepId& step, int count, const std::byte* host) {
-  const BatchLayout& batches = sizes_.batches[step.entry];
-  const std::size_t bytes = plans_[step.entry].batch_bytes, first = batches.index(step.slot, step.member);
-  const auto members = static_cast<std::size_t>(batches.members);
-  for (const CopyRange& range : copy_ranges_[step.entry]) {
-    device_.copy(Stream::copy, batches_[step.entry] + first * bytes + range.to,
-                 host + first * batches.host_bytes + range.from,
-                 {range.bytes, static_cast<std::size_t>(count), members * bytes, members * batches.host_bytes});
-  }
 }
 
 void Executor::write(const StepId& step, int buffer, std::int64_t slice, std::span<const std::byte> bytes,

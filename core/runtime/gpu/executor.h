@@ -2,7 +2,6 @@
 // used on the device's thread.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -92,13 +91,10 @@ class Executor {
   };
   std::vector<TimedCommand> run_timed(const StepId& step);
 
-  // upload() copies the batches of one member to the GPU, for the `count` slots from `step.slot` on. `host` is the
-  // address of the entry's batches in pinned host memory, in the order of BatchLayout. The copies run at the same time
-  // as steps on other slots. The calls for all members stand between begin_uploads() and end_uploads(), which order the
-  // copies after the earlier steps on these slots and before the later steps.
-  void begin_uploads(std::size_t entry, int slot, int count);
-  void upload(const StepId& step, int count, const std::byte* host);
-  void end_uploads();
+  // Copies the batches of these members to the GPU, for the `count` slots from `slot` on. `host` is the address of the
+  // entry's batches in pinned host memory, in the order of BatchLayout. The copies come after the earlier steps on
+  // these slots and before the later steps, and run at the same time as steps on other slots.
+  void upload(std::size_t entry, int slot, int count, std::span<const std::int64_t> members, const std::byte* host);
   // Must be called when all steps that read the batches in these slots have been queued: later uploads wait for them.
   void release(std::size_t entry, int slot, int count);
   // Queues a copy of `bytes` <= max_small_read bytes of a slice of an input or output to pinned host memory, and
@@ -121,7 +117,7 @@ class Executor {
   std::size_t allocated() const { return allocated_; }
   // Seconds that the constructor took, by kinds of kernels and by what else it made. Generated kernels are compiled on
   // other threads meanwhile: theirs is the time for which it waited.
-  std::vector<LoadTime> load_times() const;
+  const std::vector<LoadTime>& load_times() const { return load_times_; }
 
  private:
   struct Kernel {
@@ -130,7 +126,7 @@ class Executor {
   };
 
   // What the constructor spends time on.
-  enum class Loading : std::uint8_t { convolutions, products, generated, own, memory, communicators, graphs, count };
+  enum class Loading : std::uint8_t { convolutions, products, generated, own, memory, communicators, graphs };
   // Adds the time since the last call, or since the constructor began.
   void note(Loading what);
 
@@ -197,9 +193,12 @@ class Executor {
   const int gpus_;
   std::size_t allocated_ = 0;
   Clock::time_point noted_at_ = Clock::now();
-  std::array<double, static_cast<std::size_t>(Loading::count)> loading_{};  // seconds
-  std::vector<std::byte*> constants_;                                       // by entry
-  std::byte* persistent_ = nullptr;                                         // memory of all members, one after another
+  // By Loading.
+  std::vector<LoadTime> load_times_{{"convolutions"}, {"matrix_products"}, {"generated_kernels"},
+                                    {"own_kernels"},  {"memory"},          {"communicators"},
+                                    {"graphs"}};
+  std::vector<std::byte*> constants_;  // by entry
+  std::byte* persistent_ = nullptr;    // memory of all members, one after another
   std::byte* data_ = nullptr;
   std::vector<std::byte*> batches_;  // by entry
   // A range of a batch that is contiguous on the host and on the GPU, so that one call can copy it. `from` is its

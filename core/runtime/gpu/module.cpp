@@ -154,15 +154,6 @@ struct GpuModule::Impl {
     }
   }
 
-  // Copies to the GPU the batches that steps of these members read.
-  void upload(Executor& executor, std::size_t entry, int slot, int count, std::span<const std::int64_t> members) const {
-    executor.begin_uploads(entry, slot, count);
-    for (const std::int64_t member : plans.sizes.batches[entry].members > 1 ? members : members.first(1)) {
-      executor.upload({entry, slot, member}, count, entries[entry].batches);
-    }
-    executor.end_uploads();
-  }
-
   // Queues `steps` steps on the batch in `slot`; with `each_slot`, one step on each of the `steps` slots from `slot`
   // on.
   Ticket submit(std::size_t entry, int slot, std::int64_t steps, bool each_slot,
@@ -170,7 +161,7 @@ struct GpuModule::Impl {
     const int count = each_slot ? static_cast<int>(steps) : 1;
     entries[entry].last_slot = slot + count - 1;
     return add_to_all([=, this, who = std::vector(members.begin(), members.end())](Executor& executor) {
-      upload(executor, entry, slot, count, who);
+      executor.upload(entry, slot, count, who, entries[entry].batches);
       for (const std::int64_t member : who) executor.run({entry, slot, member}, steps, each_slot);
       executor.release(entry, slot, count);
     });
@@ -272,7 +263,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
     const auto worker = static_cast<std::size_t>(plan.gpu - impl_->plans.first_rank);
     const auto& rows = impl_->rows[worker];
     std::vector<WorkSpan>& spans = trace.workers[worker];
-    impl_->upload(executor, entry, slot, 1, who);
+    executor.upload(entry, slot, 1, who, impl_->entries[entry].batches);
     const Mesh& mesh = plan.program->mesh;
     for (const std::int64_t member : who) {
       const std::vector<Executor::TimedCommand> times = executor.run_timed({entry, slot, member});
