@@ -19,6 +19,7 @@
 #include "core/ops/reduce/gpu.cuh"
 #include "core/ops/scatter/gpu.cuh"
 #include "core/ops/scatter_add/gpu.cuh"
+#include "core/ops/scatter_add/sorted.cuh"
 #include "core/ops/segment_sum/gpu.cuh"
 #include "core/ops/support/copy.cuh"
 #include "core/ops/top_k/gpu.cuh"

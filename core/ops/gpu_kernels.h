@@ -9,6 +9,7 @@ inline constexpr unsigned norm_threads = 64;  // of the kernel norms
 // Of the kernels on tensor cores: threads per block, and the rows that a block has.
 inline constexpr unsigned tensor_threads = 128;
 inline constexpr unsigned tensor_rows = 64;
+inline constexpr unsigned sort_tile = 2048;  // keys that a block of threads sorts together
 }  // namespace pmaptrain::ops
 
 // X(name, T) for each numeric element type T, and for each type in which sums can be computed (which excludes bf16).
@@ -51,6 +52,11 @@ inline constexpr unsigned tensor_rows = 64;
   PMAPTRAIN_WORDS(X, scatter)                 \
   PMAPTRAIN_WORDS(X, scatter_base)            \
   PMAPTRAIN_NUMBERS(X, scatter_add)           \
+  PMAPTRAIN_NUMBERS(X, scatter_add_sorted)    \
+  X(sort_begin, u32)                          \
+  X(sort_count, u32)                          \
+  X(sort_places, u32)                         \
+  X(sort_move, u32)                           \
   X(first_occurrence, i32)                    \
   X(first_occurrence, i64)                    \
   PMAPTRAIN_NUMBERS(X, one_hot)               \

@@ -45,6 +45,19 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
                      {indices_for(index, 600, 20), random_values(dtype, 1800, 1, false)});
     }
   }
+  // So many rows that updates are sorted, by three digits: two tiles, many updates of a row or few, and indices outside.
+  for (const DType dtype : {DType::bf16, DType::f32, DType::u8}) {
+    const Type updates{dtype, {2100, 3}, {}};
+    for (const auto& [rows, index] : {std::pair{180, DType::i32}, std::pair{70'000, DType::i64}}) {
+      const ops::ScatterAdd op{rows * (rows == 180 ? 1000 : 3)};
+      const Type indices{index, {2100}, {}};
+      KernelCase c{op, {indices, updates}, 2};
+      c.complete(3);
+      CHECK(make_gpu_kernel(op, c.request()).commands.size() > 1);
+      c.values[0] = indices_for(index, 4200, rows);
+      check_launches(c);
+    }
+  }
   check_launches(ops::ScatterAdd{7}, {{DType::i32, {}, {}}, {DType::f32, {}, {}}}, {bytes_of<std::int32_t>({3})});
   check_launches(ops::ScatterAdd{2}, {{DType::i32, {2}, {}}, {DType::f32, {2, 600}, {}}},
                  {indices_for(DType::i32, 2, 2)});

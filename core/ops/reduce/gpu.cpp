@@ -17,8 +17,6 @@ constexpr auto block_rows = static_cast<std::int64_t>(reduce_block);
 constexpr std::int64_t short_columns = 256;
 static_assert(short_columns <= block_rows);
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Appends sizes and strides, innermost first, padded to the rank of a Walk in gpu.cuh.
 void add_walk(std::vector<GpuArgument>& arguments, const Dims& sizes, const Dims& strides, std::size_t rank) {
   for (std::size_t i = 0; i < rank; ++i) arguments.push_back(number(i < sizes.rank ? sizes[sizes.rank - 1 - i] : 1));

@@ -33,6 +33,21 @@ struct Source {
   __device__ i64 offset(i64 kept, i64 outer) const { return kept_outside.offset(kept) + reduced_outside.offset(outer); }
 };
 
+// Combines `sum` with `count` elements, each `stride` after the one before, in order. Reads do not wait for one
+// another: sixteen are under way before the first is combined.
+template <class Reducer, class T>
+__device__ Computed<T> combine_in_order(Computed<T> sum, const T* from, i64 count, i64 stride) {
+  constexpr unsigned ahead = 16;
+  i64 i = 0;
+  for (; i + ahead <= count; i += ahead) {
+    T read[ahead];
+    UNROLL for (unsigned j = 0; j < ahead; ++j) read[j] = from[(i + j) * stride];
+    UNROLL for (unsigned j = 0; j < ahead; ++j) sum = Reducer::combine(sum, static_cast<Computed<T>>(read[j]));
+  }
+  for (; i < count; ++i) sum = Reducer::combine(sum, static_cast<Computed<T>>(from[i * stride]));
+  return sum;
+}
+
 inline constexpr i64 block_size = reduce_block, group_size = wide_group, narrow_size = narrow_group;
 
 // For rows of single elements: parts[result, outer, chunk] is the reduction of reduce_block groups. Blocks have
@@ -46,10 +61,8 @@ __device__ void reduce_row_parts(Computed<T>* parts, const T* x, i64 count, i64 
     const i64 chunk = unit % chunks, outer = unit / chunks % source.reduced, result = unit / chunks / source.reduced;
     const i64 all = source.rows / group_size - chunk * block_size;
     const i64 groups = all < block_size ? all : block_size;
-    const T* const from = x + source.offset(result, outer) + chunk * block_size * group_size;
-    C sum = static_cast<C>(from[threadIdx.x]);
-    for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
-    lanes[threadIdx.x] = sum;
+    const T* const from = x + source.offset(result, outer) + chunk * block_size * group_size + threadIdx.x;
+    lanes[threadIdx.x] = combine_in_order<Reducer>(static_cast<C>(*from), from + group_size, groups - 1, group_size);
     reduce_in_halves<wide_group>(lanes, combine);
     if (threadIdx.x == 0) parts[unit] = lanes[0];  // only this thread writes lanes[0] next
   });
@@ -103,9 +116,8 @@ __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& 
   for_each_block(count, [&](i64 result) {
     const T* const from = x + source.offset(result, 0);
     const i64 groups = source.rows / group_size, done = groups * group_size;
-    C sum = static_cast<C>(from[threadIdx.x]);
-    for (i64 i = 1; i < groups; ++i) sum = combine(sum, static_cast<C>(from[i * group_size + threadIdx.x]));
-    lanes[threadIdx.x] = sum;
+    lanes[threadIdx.x] = combine_in_order<Reducer>(static_cast<C>(from[threadIdx.x]), from + group_size + threadIdx.x,
+                                                   groups - 1, group_size);
     reduce_in_halves<wide_group>(lanes, combine);
     const C total = combine(Reducer::template identity<C>(), lanes[0]);
     __syncthreads();  // until all threads have read it
@@ -125,13 +137,10 @@ __device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, i
   for_each_index(count, [&](i64 i) {
     const i64 column = i % wide, block = i / wide % blocks, outer = i / wide / blocks % source.reduced;
     const i64 result = i / wide / blocks / source.reduced;
-    const i64 first = block * block_size, end = first + block_size;
-    const T* const from = x + source.offset(result, outer) + column;
-    C sum = static_cast<C>(from[first * wide]);
-    for (i64 row = first + 1; row < end && row < wide_rows; ++row) {
-      sum = Reducer::combine(sum, static_cast<C>(from[row * wide]));
-    }
-    parts[i] = sum;
+    const i64 first = block * block_size;
+    const T* const from = x + source.offset(result, outer) + column + first * wide;
+    const i64 end = first + block_size < wide_rows ? first + block_size : wide_rows;
+    parts[i] = combine_in_order<Reducer>(static_cast<C>(*from), from + wide, end - first - 1, wide);
   });
 }
 
@@ -162,9 +171,8 @@ __device__ void reduce_columns(To* out, const T* x, const Computed<T>* parts, i6
       const i64 done = wide_rows * group;
       if (done == source.rows) continue;
       const T* const from = x + source.offset(result, outer) + column;
-      C rest = static_cast<C>(from[done * columns]);
-      for (i64 row = done + 1; row < source.rows; ++row)
-        rest = Reducer::combine(rest, static_cast<C>(from[row * columns]));
+      const C rest = combine_in_order<Reducer>(static_cast<C>(from[done * columns]), from + (done + 1) * columns,
+                                               source.rows - done - 1, columns);
       reduced = Reducer::combine(reduced, rest);
     }
     out[i] = static_cast<To>(reduced);
@@ -180,18 +188,14 @@ __device__ void reduce_short_columns(To* out, const T* x, i64 count, i64 wide_ro
     const T* const from = x + source.offset(i / columns, 0) + i % columns;
     C reduced = Reducer::template identity<C>();
     for (i64 member = 0; member < group; ++member) {
-      C sum = static_cast<C>(from[member * columns]);
-      for (i64 row = 1; row < wide_rows; ++row) {
-        sum = Reducer::combine(sum, static_cast<C>(from[(row * group + member) * columns]));
-      }
+      const C sum = combine_in_order<Reducer>(static_cast<C>(from[member * columns]), from + (group + member) * columns,
+                                              wide_rows - 1, group * columns);
       reduced = Reducer::combine(reduced, sum);
     }
     const i64 done = wide_rows * group;
     if (done < source.rows) {
-      C rest = static_cast<C>(from[done * columns]);
-      for (i64 row = done + 1; row < source.rows; ++row) {
-        rest = Reducer::combine(rest, static_cast<C>(from[row * columns]));
-      }
+      const C rest = combine_in_order<Reducer>(static_cast<C>(from[done * columns]), from + (done + 1) * columns,
+                                               source.rows - done - 1, columns);
       reduced = Reducer::combine(reduced, rest);
     }
     out[i] = static_cast<To>(reduced);

@@ -25,6 +25,7 @@ bool has_no_results(const GpuRequest& request);
 // The distance, in elements, between the slices of successive devices; 0 if the operand is not stacked.
 std::int64_t device_stride(const GpuRequest& request, std::size_t operand);
 
+inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline GpuArgument number(std::int64_t value) { return GpuArgument::of(value); }
 
 // The name "base_suffix" in the list of kernels, which must contain it.
