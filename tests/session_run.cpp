@@ -135,18 +135,22 @@ std::vector<double> to_doubles(const train::Tensor& tensor) {
 
 namespace {
 
-// Relative to the largest; what is not finite is so in both.
+// Relative to the largest; what is not finite is so in both. One assertion, since arrays have millions of elements.
 void check_near(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::isfinite(value) ? std::abs(value) : 0);
+  std::size_t first = found.size(), number = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    if (std::isfinite(expected[i])) {
-      CHECK(std::abs(found[i] - expected[i]) <= tolerance * largest);
-    } else {
-      CHECK_FALSE(std::isfinite(found[i]));
-    }
+    const bool is_near =
+        std::isfinite(expected[i]) ? std::abs(found[i] - expected[i]) <= tolerance * largest : !std::isfinite(found[i]);
+    if (is_near) continue;
+    first = std::min(first, i);
+    ++number;
   }
+  if (number > 0) UNSCOPED_INFO("element " << first << ": " << found[first] << ", expected " << expected[first]);
+  UNSCOPED_INFO("to " << tolerance * largest << ", of " << found.size() << " elements");
+  CHECK(number == 0);
 }
 
 void check_near(const train::Tensors& found, const train::Tensors& expected, double tolerance) {
