@@ -107,17 +107,16 @@ TEST_CASE("entries with different meshes exchange values among the GPUs that the
   const auto one_axis = test::program_of("mesh a=4\nbatch %x:i32[3]{a}\n%s = psum[axes={a}] %x\nreturn s = %s\n");
   for (const bool deterministic : {true, false}) {
     const auto platform = test::make_emulated({.devices = 4});
-    const auto loaded =
+    const auto module =
         test::load_on(*platform, 4, {{{"two", two_axes, 1}, {"one", one_axis, 1}}}, {.deterministic = deterministic});
-    Module& module = *loaded;
     for (const std::size_t entry : {std::size_t{0}, std::size_t{1}}) {
-      const std::span<std::byte> x = module.batch(entry, 0, "x", 0);
+      const std::span<std::byte> x = module->batch(entry, 0, "x", 0);
       auto* const values = reinterpret_cast<std::int32_t*>(x.data());
       for (std::int32_t i = 0; i < 12; ++i) values[i] = 1 << i / 3;  // device d has 2^d
-      module.wait(module.submit(entry, 0));
+      module->wait(module->submit(entry, 0));
       for (std::int64_t device = 0; device < 4; ++device) {
         std::int32_t found[3] = {};
-        module.wait(module.read(module.output(entry, "s"), device, std::as_writable_bytes(std::span(found)), 0));
+        module->wait(module->read(module->output(entry, "s"), device, std::as_writable_bytes(std::span(found)), 0));
         CHECK(found[2] == (entry == 1 ? 15 : device % 2 == 0 ? 5 : 10));
       }
     }

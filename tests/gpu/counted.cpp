@@ -22,7 +22,7 @@ class CountedDevice final : public gpu::Device {
       : device_(std::move(device)), number_(number), counts_(counts) {}
   ~CountedDevice() override {
     device_.reset();
-    counts_.close(number_);
+    counts_.closed.add(number_);
   }
 
   std::byte* allocate(std::size_t bytes) override {
@@ -48,7 +48,7 @@ class CountedDevice final : public gpu::Device {
     device_->launch(stream, kernel, arguments, accesses);
   }
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override {
-    counts_.queue("copy on " + name_of(stream));
+    counts_.queued.add("copy on " + name_of(stream));
     device_->copy(stream, to, from, rows);
   }
   void reduce(gpu::Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
@@ -61,13 +61,14 @@ class CountedDevice final : public gpu::Device {
   }
   void order(gpu::Stream before, gpu::Stream after) override {
     const std::string call = "order " + name_of(before) + " before " + name_of(after);
-    counts_.queue(call);
+    counts_.queued.add(call);
     if (call != counts_.forgotten) device_->order(before, after);
   }
   void stamp(gpu::Stream stream, int number) override { device_->stamp(stream, number); }
   double seconds_between(int from, int to) override { return device_->seconds_between(from, to); }
   void begin_range(const std::string& name) override {
-    counts_.begin_range(name);
+    counts_.ranges.add(name);
+    ++counts_.open_ranges;
     device_->begin_range(name);
   }
   void end_range() override {
@@ -81,7 +82,7 @@ class CountedDevice final : public gpu::Device {
   }
   void replay_calls(gpu::Graph graph, int first, int count) override {
     if (first == 0) {
-      counts_.queue("replay");
+      counts_.queued.add("replay");
       if (counts_.before_replay) counts_.before_replay(number_);
     }
     calls_ += count;
@@ -101,7 +102,7 @@ class CountedDevice final : public gpu::Device {
   }
   void wait_event(gpu::Event event, gpu::Stream stream) override {
     const std::string call = "follow on " + name_of(stream);
-    counts_.queue(call);
+    counts_.queued.add(call);
     if (call != counts_.forgotten) device_->wait_event(event, stream);
   }
   gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override {

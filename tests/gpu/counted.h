@@ -16,9 +16,27 @@
 
 namespace pmaptrain::test {
 
+// What threads add, until it is taken.
+template <class T>
+class Log {
+ public:
+  void add(T entry) {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  std::vector<T> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(entries_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> entries_;
+};
+
 // Of all devices together.
 struct CallCounts {
-  // Planted: these calls, as take_queued() has them, are not made; or "meet before recording", "meet after recording".
+  // Planted: these calls, as `queued` has them, are not made; or "meet before recording", "meet after recording".
   std::string forgotten;
   std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;
   std::atomic<int> tf32 = 0;            // kernels that may round to it
@@ -30,43 +48,16 @@ struct CallCounts {
   // What a test does before a device's replay, and before it joins a communicator.
   std::function<void(int device)> before_replay, before_communicator;
 
-  // The devices that were closed, in order.
-  std::vector<int> take_closed() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(closed_, {});
-  }
-  void close(int device) {
-    const std::lock_guard lock(mutex_);
-    closed_.push_back(device);
-  }
+  Log<int> closed;  // devices, in the order in which they were closed
   int all() const { return memory + kernels + graphs + communicators; }
 
   // The names of ranges for profilers. Each must end.
   std::atomic<int> open_ranges = 0;
-  std::vector<std::string> take_ranges() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(ranges_, {});
-  }
-  void begin_range(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    ranges_.push_back(name);
-    ++open_ranges;
-  }
+  Log<std::string> ranges;
+  std::vector<std::string> take_ranges() { return ranges.take(); }
 
   // "replay", "copy on copy", "order compute before copy", "follow on copy", in the order of the calls.
-  std::vector<std::string> take_queued() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(queued_, {});
-  }
-  void queue(std::string call) {
-    const std::lock_guard lock(mutex_);
-    queued_.push_back(std::move(call));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> queued_, ranges_;
-  std::vector<int> closed_;
+  Log<std::string> queued;
 };
 
 // `counts` outlives the platform and its devices.

@@ -99,7 +99,7 @@ std::ptrdiff_t calls_in(Texts set, const train::SessionOptions& options, const s
   test::CallCounts counts;
   const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
   train_setup(setup_with(std::move(set), false), options);
-  const Texts queued = counts.take_queued();
+  const Texts queued = counts.queued.take();
   return std::count(queued.begin(), queued.end(), call);
 }
 
@@ -227,15 +227,14 @@ TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]
     for (const bool apart : {false, true}) {
       INFO("GPUs " << count << ", batches by member " << apart);
       const auto platform = gpus_of(count);
-      const auto loaded =
+      const auto module =
           test::load_on(*platform, count, {{{"test", program, 3, apart, true}}, false, 2}, {}, make_gpu_kernel);
-      Module& module = *loaded;
-      REQUIRE(module.steps_per_group(0) == 16);
-      REQUIRE(module.slots(0) == 48);
+      REQUIRE(module->steps_per_group(0) == 16);
+      REQUIRE(module->slots(0) == 48);
       for (int slot = 0; slot < 48; ++slot) {
         for (std::int64_t member = 0; member < (apart ? 2 : 1); ++member) {
           for (const char* const input : {"x", "c"}) {
-            const std::span<std::byte> bytes = module.batch(0, slot, input, member);
+            const std::span<std::byte> bytes = module->batch(0, slot, input, member);
             CHECK(bytes.size() == (input[0] == 'x' ? 4 * 5 : 3) * sizeof(float));
             const std::span values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
             for (std::size_t i = 0; i < values.size(); ++i) {
@@ -248,22 +247,23 @@ TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]
         std::vector<float> found(2);
         for (std::int64_t member = 0; member < 2; ++member) {
           const std::span<float> value(&found[static_cast<std::size_t>(member)], 1);
-          module.wait(module.read(module.output(0, "m"), {0, member}, std::as_writable_bytes(value)));
+          module->wait(module->read(module->output(0, "m"), {0, member}, std::as_writable_bytes(value)));
         }
         return found;
       };
       const auto begin = [&] {
         const float zero = 0;
-        module.wait(module.write(module.input("n"), {every_device, every_member}, std::as_bytes(std::span(&zero, 1))));
+        module->wait(
+            module->write(module->input("n"), {every_device, every_member}, std::as_bytes(std::span(&zero, 1))));
       };
       const std::vector<std::int64_t> second = {1};
       begin();
-      for (int slot = 19; slot < 32; ++slot) module.submit(0, slot);
-      for (int slot = 32; slot < 35; ++slot) module.submit(0, slot, 1, second);
+      for (int slot = 19; slot < 32; ++slot) module->submit(0, slot);
+      for (int slot = 32; slot < 35; ++slot) module->submit(0, slot, 1, second);
       const std::vector<float> expected = results();
       begin();
-      module.submit_each(0, 19, 13);
-      module.submit_each(0, 32, 3, second);
+      module->submit_each(0, 19, 13);
+      module->submit_each(0, 32, 3, second);
       CHECK(results() == expected);
     }
   }

@@ -61,7 +61,7 @@ TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest
   const auto module = gpus.load({{{"test", summing(), 1, false, true}}});
   CHECK(gpus.graphs == 5);
   module->wait(module->submit(0, 0, 35));
-  CHECK(count_of(gpus.take_queued(), "replay") == 2 + 2);
+  CHECK(count_of(gpus.queued.take(), "replay") == 2 + 2);
   CHECK(gpus.graphs == 5);
 }
 
@@ -173,9 +173,9 @@ TEST_CASE("the graphs of a loop do not grow with its iterations", "[gpu]") {
     CountedGpus gpus;
     const auto module = gpus.load(looping(iterations));
     module->wait(module->submit(0, 0));
-    gpus.take_queued();
+    gpus.queued.take();
     module->wait(module->submit(0, 0));
-    const std::vector<std::string> queued = gpus.take_queued();
+    const std::vector<std::string> queued = gpus.queued.take();
     return std::vector<std::ptrdiff_t>{gpus.graphs, count_of(queued, "replay"), count_of(queued, "copy on compute")};
   };
   CHECK(launched(10) == std::vector<std::ptrdiff_t>{1, 1, 0});
@@ -189,10 +189,10 @@ TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one bef
   CountedGpus gpus;
   const auto module = gpus.load(summing(), 2);
   for (const int slot : {0, 1}) module->wait(module->submit(0, slot));
-  gpus.take_queued();
+  gpus.queued.take();
   module->wait(module->submit(0, 0));
   // Nothing that the stream compute does now comes before the copy: a step on the other slot may run meanwhile.
-  CHECK(gpus.take_queued() ==
+  CHECK(gpus.queued.take() ==
         std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
 }
 
@@ -201,20 +201,19 @@ TEST_CASE("values are read as they are between two steps, more of them than are 
   if (!has_gpus()) return;
   const auto platform = open_gpus(1);
   const auto counting = program_of("mesh a=1\nstate %n:i64[]{}\n%m = add %n, %n\nupdate %n = %m\nreturn m = %m\n");
-  const auto loaded = load_on(*platform, 1, {{{"test", counting, 1}}}, {}, make_gpu_kernel);
-  Module& module = *loaded;
+  const auto module = load_on(*platform, 1, {{{"test", counting, 1}}}, {}, make_gpu_kernel);
   const std::int64_t one = 1;
-  const Handle state = module.input("n"), result = module.output(0, "m");
-  module.write(state, {every_device, 0}, std::as_bytes(std::span(&one, 1)));
+  const Handle state = module->input("n"), result = module->output(0, "m");
+  module->write(state, {every_device, 0}, std::as_bytes(std::span(&one, 1)));
   constexpr std::size_t steps = 40;
   std::vector<std::int64_t> states(steps), results(steps);
   Ticket last;
   for (std::size_t i = 0; i < steps; ++i) {
-    last = module.read(state, {0, 0}, std::as_writable_bytes(std::span(&states[i], 1)));
-    module.submit(0, 0);
-    last = module.read(result, {0, 0}, std::as_writable_bytes(std::span(&results[i], 1)));
+    last = module->read(state, {0, 0}, std::as_writable_bytes(std::span(&states[i], 1)));
+    module->submit(0, 0);
+    last = module->read(result, {0, 0}, std::as_writable_bytes(std::span(&results[i], 1)));
   }
-  module.wait(last);
+  module->wait(last);
   for (std::size_t i = 0; i < steps; ++i) {
     CHECK(states[i] == std::int64_t{1} << i);
     CHECK(results[i] == std::int64_t{2} << i);
@@ -309,7 +308,7 @@ TEST_CASE("the GPU that has pinned the batches is closed when all others are", "
       const auto module = gpus.load(summing(), 2);
       for (int step = 0; step < 8; ++step) module->submit(0, step % 2);
     }
-    const std::vector<int> closed = gpus.take_closed();
+    const std::vector<int> closed = gpus.closed.take();
     REQUIRE(closed.size() == 4);
     CHECK(closed.back() == 0);
   }
@@ -353,7 +352,7 @@ TEST_CASE("after the failure of one of several GPUs the devices stay as they are
   };
   CHECK_THROWS_WITH(module->wait(module->submit(0, 0)), Catch::Contains("planted: a GPU fails"));
   module.reset();
-  CHECK(gpus.take_closed().empty());
+  CHECK(gpus.closed.take().empty());
   CHECK(gpus.platform->given_up() == "planted: a GPU fails");
   CHECK(refusal([&] { gpus.load(summing()); }, ExitStatus::failed) ==
         "the GPUs of this process take no more work, since one has failed: planted: a GPU fails | start the program "
@@ -366,7 +365,7 @@ TEST_CASE("GPUs that fail before they are connected, or alone, are closed, and w
     CountedGpus gpus({.devices = count});
     (count == 1 ? gpus.graphs_that_work : gpus.kernels_that_work) = count == 1 ? 0 : 1;
     CHECK_THROWS_AS(gpus.load(summing()), Error);
-    CHECK(static_cast<int>(gpus.take_closed().size()) == count);
+    CHECK(static_cast<int>(gpus.closed.take().size()) == count);
     CHECK_FALSE(gpus.platform->given_up());
     gpus.graphs_that_work = gpus.kernels_that_work = -1;
     const auto again = gpus.load(summing());
@@ -377,15 +376,14 @@ TEST_CASE("GPUs that fail before they are connected, or alone, are closed, and w
 TEST_CASE("a step is profiled and traced by the GPU's own times", "[gpu][device]") {
   if (!has_gpus()) return;
   const auto platform = open_gpus(2);
-  const auto loaded = load_on(*platform, 2, {{{"test", summing(), 1}}}, {}, make_gpu_kernel);
-  Module& module = *loaded;
-  const Profile profile = module.profile(0, 0, 2);
-  CHECK(profile.seconds.size() == module.instructions(0).size());
+  const auto module = load_on(*platform, 2, {{{"test", summing(), 1}}}, {}, make_gpu_kernel);
+  const Profile profile = module->profile(0, 0, 2);
+  CHECK(profile.seconds.size() == module->instructions(0).size());
   CHECK(profile.wall_seconds > 0);
   for (const double seconds : profile.seconds) CHECK((seconds >= 0 && seconds <= profile.wall_seconds));
 
   StepTrace trace;
-  module.wait(module.submit_traced(0, 0, {}, trace));
+  module->wait(module->submit_traced(0, 0, {}, trace));
   REQUIRE(trace.workers.size() == 2);
   for (const std::vector<WorkSpan>& spans : trace.workers) {
     std::vector<WorkKind> kinds;

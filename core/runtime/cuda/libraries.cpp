@@ -21,16 +21,14 @@ bool Kernel::has_library_relu() const {
                      [](const auto& command) { return command->has_library_relu(); });
 }
 
-Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler)
-    : compute_capability_(compute_capability), generate_source_(generate_source), compiler_(std::move(compiler)) {}
-
 Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
                      const std::string& properties)
     : compute_capability_(compute_capability),
       generate_source_(generate_source),
       compiler_(std::move(compiler)),
-      runs_on_(RunsOn::nowhere),
-      conv_planner_(make_conv_planner(properties)) {}
+      runs_on_(properties.empty() ? RunsOn::device : RunsOn::nowhere) {
+  if (!properties.empty()) conv_planner_ = make_conv_planner(properties);
+}
 
 void Libraries::begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
   if (kernel.find<GpuGenerated>() != nullptr) compiler_->begin(generated_for(op, request).text, compute_capability_);

@@ -29,12 +29,10 @@ class Kernel {
 
 class Libraries {
  public:
-  // Prepares kernels for the current device. All devices of a platform share one compiler.
-  Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler);
-  // Prepares kernels for a GPU that is described by its properties, as the JSON text that cuDNN prints. They cannot
-  // run.
+  // Prepares kernels for the current device, or if `properties` is not empty for the GPU that it describes, as the JSON
+  // text that cuDNN prints; they cannot run. All devices of a platform share one compiler.
   Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
-            const std::string& properties);
+            const std::string& properties = {});
 
   // Starts to compile in the background, for a later call of prepare() with the same arguments.
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
@@ -51,7 +49,7 @@ class Libraries {
   int compute_capability_;
   GenerateSource generate_source_;
   std::shared_ptr<Compiler> compiler_;
-  RunsOn runs_on_ = RunsOn::device;
+  RunsOn runs_on_;
   CublasHandle cublas_;
   OwnConvPlanner conv_planner_;
 };
