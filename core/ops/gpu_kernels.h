@@ -5,7 +5,6 @@
 
 namespace pmaptrain::ops {
 inline constexpr unsigned gpu_threads = 256;  // threads per block, unless stated otherwise
-inline constexpr unsigned norm_threads = 64;  // of the kernel norms
 // Of the kernels on tensor cores: threads per block, and the rows that a block has.
 inline constexpr unsigned tensor_threads = 128;
 inline constexpr unsigned tensor_rows = 64;

@@ -1,7 +1,7 @@
-// Two norms of each row of a value: a block of threads for each row.
+// Two norms of each row of a value: a warp for each row.
 #pragma once
 
-#include "core/ops/support/device.cuh"
+#include "core/ops/support/warp.cuh"
 
 namespace pmaptrain::ops::device {
 
@@ -9,30 +9,31 @@ template <class T>
 __device__ void norms_of_rows(double* squares, T* largest, const T* x, i64 count, i64 rows, i64 row,
                               i64 device_stride) {
   using C = Computed<T>;
-  SHARED(double, sums, norm_threads);
-  SHARED(C, magnitudes, norm_threads);
-  for_each_block(count, [&](i64 unit) {
-    const T* const from = x + unit / rows * device_stride + unit % rows * row;
-    double sum = 0;
+  constexpr i64 warps = gpu_threads / warp_threads;
+  for_each_block((count + warps - 1) / warps, [&](i64 block) {
+    const i64 unit = block * warps + threadIdx.x / warp_threads;
+    const bool inside = unit < count;  // all lanes of a warp take part in the exchanges below
+    const T* const from = x + (inside ? unit / rows * device_stride + unit % rows * row : 0);
+    // Each lane has two sums, of elements 64 apart, so a row of 64 is added in the order of the CPU.
+    double sums[2] = {};
     C most{};
-    for (i64 i = threadIdx.x; i < row; i += norm_threads) {
-      const C value = static_cast<C>(from[i]);
-      sum += static_cast<double>(value) * static_cast<double>(value);
-      most = larger(most, value > C{0} ? value : C{0} - value);  // the result is 0 for -0 as well
+    for (i64 i = lane(); inside && i < row; i += 2 * warp_threads) {
+      UNROLL for (i64 half = 0; half < 2; ++half) {
+        const i64 at = i + half * warp_threads;
+        if (at >= row) continue;
+        const C value = static_cast<C>(from[at]);
+        sums[half] += static_cast<double>(value) * static_cast<double>(value);
+        most = larger(most, value > C{0} ? value : C{0} - value);  // the result is 0 for -0 as well
+      }
     }
-    sums[threadIdx.x] = sum;
-    magnitudes[threadIdx.x] = most;
-    for (unsigned half = norm_threads / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (threadIdx.x >= half) continue;
-      sums[threadIdx.x] += sums[threadIdx.x + half];
-      magnitudes[threadIdx.x] = larger(magnitudes[threadIdx.x], magnitudes[threadIdx.x + half]);
+    double sum = sums[0] + sums[1];
+    for (int mask = warp_threads / 2; mask > 0; mask /= 2) {
+      sum += from_lane(sum, mask);
+      most = larger(most, from_lane(most, mask));
     }
-    if (threadIdx.x == 0) {
-      squares[unit] = sums[0];
-      largest[unit] = static_cast<T>(magnitudes[0]);
-    }
-    __syncthreads();  // until thread 0 has read what the next row overwrites
+    if (!inside || lane() != 0) return;
+    squares[unit] = sum;
+    largest[unit] = static_cast<T>(most);
   });
 }
 

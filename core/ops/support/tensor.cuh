@@ -9,18 +9,15 @@
 // The lower half of a word is the first element of its pair.
 #pragma once
 
-#include "core/ops/support/device.cuh"
+#include "core/ops/support/warp.cuh"
 
 namespace pmaptrain::ops::device {
-
-inline constexpr i64 warp_threads = 32;
 
 // Sixteen bytes, as memory is read and written at best.
 struct alignas(16) Words16 {
   u32 words[4];
 };
 
-__device__ inline i64 lane() { return threadIdx.x % warp_threads; }
 // The first row and the first column of what this lane holds.
 __device__ inline i64 lane_row() { return lane() / 4; }
 __device__ inline i64 lane_column() { return lane() % 4 * 2; }
@@ -35,9 +32,6 @@ __device__ inline u32 pair_of(f32 first, f32 second) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
   return pair;
 }
-
-// The value of the lane whose number differs from this one's in the bits of `mask`.
-__device__ inline f32 from_lane(f32 value, int mask) { return __shfl_xor_sync(0xFFFFFFFF, value, mask); }
 
 __device__ inline void multiply_tiles(f32 (&c)[4], const u32 (&a)[4], u32 upper_b, u32 lower_b) {
   asm volatile(
@@ -72,11 +66,6 @@ __device__ void load_columns(u32 (&b)[4], const bf16* tile, i64 stride) {
 
 __device__ inline u32 pair_of(f32 first, f32 second) {
   return static_cast<u32>(bf16(first).bits()) | static_cast<u32>(bf16(second).bits()) << 16;
-}
-
-__device__ inline f32 from_lane(f32 value, int mask) {
-  const auto& all = PMAPTRAIN_EXCHANGE(std::bit_cast<u32>(value));
-  return std::bit_cast<f32>(all[static_cast<std::size_t>(lane() ^ mask)][0]);
 }
 
 __device__ inline f32 half_of(u32 pair, i64 second) {

@@ -1,5 +1,6 @@
 #include "core/runtime/gpu/report.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,11 +19,12 @@ std::string_view made_by(const GpuMatmul&) { return "cuBLASLt"; }
 std::string_view made_by(const GpuConv&) { return "cuDNN"; }
 std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
-// Names what computes a launch: "cuDNN", "cuBLASLt", "generated", or the names of this project's kernels.
+// Names what computes a launch, each once: "cuDNN", "cuBLASLt", "generated", or the names of this project's kernels.
 std::string implementation_of(const GpuKernel& kernel) {
   std::vector<std::string> names;
   for (const GpuCommand& command : kernel.commands) {
-    names.emplace_back(std::visit([](const auto& each) { return made_by(each); }, command));
+    std::string name(std::visit([](const auto& each) { return made_by(each); }, command));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
   }
   return names.empty() ? "nothing to do" : join(names, ", ");
 }
