@@ -105,7 +105,14 @@ class Generated {
       std::vector<void*> arguments;
       for (const Bytes& result : expected) results.emplace_back(result.size(), std::byte{0xff});
       for (Bytes& result : results) arguments.push_back(result.data());
-      for (const Bytes& operand : c.values) arguments.push_back(const_cast<std::byte*>(operand.data()));
+      // At last, operands begin beside a multiple of 16 bytes.
+      std::deque<Bytes> moved;
+      for (std::size_t i = 0; i < c.values.size(); ++i) {
+        const std::size_t by = order == 2 ? size_of(c.operands[i].dtype) : 0;
+        Bytes& copy = moved.emplace_back(by);
+        copy.insert(copy.end(), c.values[i].begin(), c.values[i].end());
+        arguments.push_back(copy.data() + by);
+      }
       run(static_cast<int>(number), sources_[number].launch.blocks[0], sources_[number].launch.threads, order,
           arguments.data());
       const std::string differs = difference(c.results, results, expected);
@@ -183,6 +190,11 @@ void add_shared_operands(Generated& kernels) {
   kernels.add({ops::Constant{DType::bf16, {3}, 0, {1, -2, 0.5}}, {}, 3});
   kernels.add({ops::Constant{DType::i64, {2, 2}, 0, {1, -2, 3, 1LL << 40}}, {}, 2});
   kernels.add({ops::Add{}, {{DType::f32, {20000}, {}}, {DType::f32, {20000}, {}}}});
+  // So large that threads have packs of elements: of equal types, of two, of one device and of three, with a rest.
+  kernels.add({ops::Add{}, {{DType::f32, {70001}, {}}, {DType::f32, {70001}, {}}}});
+  kernels.add({ops::Cast{DType::f32}, {{DType::bf16, {140003}, {}}}});
+  kernels.add({ops::Cast{DType::u8}, {{DType::f64, {140003}, {}}}});
+  add_stacked(kernels, {ops::Mul{}, {{DType::bf16, {50001}, {}}, {DType::bf16, {50001}, {}}}});
 }
 
 // An equation with a region; the program outlives the case.

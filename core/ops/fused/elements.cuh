@@ -19,6 +19,39 @@ T element(std::uint64_t bits) {
   return std::bit_cast<T>(static_cast<std::conditional_t<(sizeof(T) < 4), Small, Large>>(bits));
 }
 
+// Neighbouring elements of an array, which are read and written together.
+template <class T, unsigned n>
+struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Pack {
+  T at[n];
+};
+template <unsigned n, class T, class Index>
+Pack<T, n> pack_at(const T* array, Index pack) {
+  return reinterpret_cast<const Pack<T, n>*>(array)[pack];
+}
+template <unsigned n, class T>
+Pack<T, n> empty_pack(const T*) {
+  return {};
+}
+template <unsigned n, class T, class Index>
+void store_pack(T* array, Index pack, const Pack<T, n>& elements) {
+  reinterpret_cast<Pack<T, n>*>(array)[pack] = elements;
+}
+
+// Elements by their index in an array, of which the first is at `first`.
+template <class T, class Index>
+struct Window {
+  T* at;
+  Index first;
+  T& operator[](Index e) const { return at[e - first]; }
+};
+template <class T, class Index>
+Window(T*, Index) -> Window<T, Index>;
+
+template <class... T>
+bool are_aligned(const T*... arrays) {
+  return ((reinterpret_cast<std::uint64_t>(arrays) | ...) & 15) == 0;
+}
+
 template <class Index>
 Index first_element() {
   return static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;

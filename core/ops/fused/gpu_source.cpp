@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,7 +19,8 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Writes the source of one kernel. Element e of the results of all devices is element i of device d.
+// Writes the source of one kernel. Element e of the results of all devices is element i of device d. Large arrays are
+// read and written 16 bytes at a time, or more: a thread then has a pack of neighbouring elements.
 class Writer {
  public:
   Writer(const GpuRequest& request, std::string_view name)
@@ -42,9 +45,9 @@ class Writer {
     std::string words;
     for (const double value : constant.values) words += fmt::format("{:#x}, ", bits_of(constant.dtype, value));
     const std::string_view word = word_text(constant.dtype);
-    const std::string text =
-        fmt::format("__device__ const {} {}_values[] = {{{}}};\n", word, name_, words) +
-        kernel_text(fmt::format("{}* r0", word), fmt::format("    r0[e] = {}_values[e % {}];\n", name_, local_), "");
+    body_ = fmt::format("    r0[e] = {}_values[e % {}];\n", name_, local_);
+    const std::string text = fmt::format("__device__ const {} {}_values[] = {{{}}};\n", word, name_, words) +
+                             kernel_text(fmt::format("{}* r0", word));
     return {text, launch()};
   }
 
@@ -80,6 +83,7 @@ class Writer {
   // The value of operand i at an index. With an empty index, the operand is a single value.
   Held load(std::size_t i, const std::string& at) {
     Held held{next_name(), request_.operands[i].dtype, at.empty() || at == "0"};
+    if (at == "e") packed_.insert(i);
     define(held, fmt::format("a{}[{}]", i, held.uniform ? "0" : at));
     return held;
   }
@@ -153,24 +157,62 @@ class Writer {
       parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
     }
     parameters.resize(parameters.size() - 2);
-    return {kernel_text(parameters, body_, head_), launch()};
+    choose_pack();
+    return {kernel_text(parameters), launch()};
   }
 
-  std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view head) const {
+  // The elements of a thread: as many of the smallest ones as are 16 bytes, but at most 8. One where arrays are so
+  // small that threads would be few.
+  void choose_pack() {
+    constexpr std::int64_t least_threads = std::int64_t{1} << 14;
+    std::size_t smallest = 16;
+    for (const Type& type : request_.results) smallest = std::min(smallest, size_of(type.dtype));
+    for (const std::size_t i : packed_) smallest = std::min(smallest, size_of(request_.operands[i].dtype));
+    const auto most = std::min<std::int64_t>(8, 16 / static_cast<std::int64_t>(smallest));
+    pack_ = total_ / most < least_threads ? 1 : most;
+  }
+
+  std::string kernel_text(std::string_view parameters) const {
     // Division of 32-bit indices is several times as fast.
     const std::string_view index = total_ < std::int64_t{1} << 31 ? "std::uint32_t" : "std::uint64_t";
-    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n{}", name_, parameters, head);
-    text +=
-        fmt::format("  for (auto e = first_element<{}>(); e < {}u; e += all_threads<{}>()) {{\n", index, total_, index);
-    if (divides_) text += fmt::format("    const auto d = e / {0}u, i = e % {0}u;\n", local_);
-    return text + std::string(body) + "  }\n}\n";
+    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n{}", name_, parameters, head_);
+    const std::string divided =
+        divides_ ? fmt::format("    const auto d = e / {0}u, i = e % {0}u;\n", local_) : std::string();
+    if (pack_ > 1) text += packs_text(index, divided);
+    text += fmt::format("  for (auto e = {}first_element<{}>(); e < {}u; e += all_threads<{}>()) {{\n",
+                        pack_ > 1 ? fmt::format("packs * {}u + ", pack_) : "", index, total_, index);
+    return text + divided + body_ + "  }\n}\n";
+  }
+
+  // The loop over packs, of whose elements arrays have copies by the same names. There are none where an array begins
+  // at another address than a multiple of 16.
+  std::string packs_text(std::string_view index, const std::string& divided) const {
+    std::string arrays, loads, windows, stores;
+    for (const std::size_t i : packed_) {
+      arrays += fmt::format("a{}, ", i);
+      loads += fmt::format("    const auto p{0} = pack_at<{1}>(a{0}, g);\n", i, pack_);
+      windows += fmt::format("      const Window a{0}{{p{0}.at, g * {1}u}};\n", i, pack_);
+    }
+    for (std::size_t i = 0; i < request_.results.size(); ++i) {
+      arrays += fmt::format("r{}, ", i);
+      loads += fmt::format("    auto q{0} = empty_pack<{1}>(r{0});\n", i, pack_);
+      windows += fmt::format("      const Window r{0}{{q{0}.at, g * {1}u}};\n", i, pack_);
+      stores += fmt::format("    store_pack(r{0}, g, q{0});\n", i);
+    }
+    arrays.resize(arrays.size() - 2);
+    return fmt::format("  const {0} packs = are_aligned({1}) ? {2}u : 0;\n", index, arrays, total_ / pack_) +
+           fmt::format("  for (auto g = first_element<{0}>(); g < packs; g += all_threads<{0}>()) {{\n", index) +
+           loads +
+           fmt::format("    UNROLL for (unsigned j = 0; j < {0}; ++j) {{\n      const auto e = g * {0}u + j;\n",
+                       pack_) +
+           windows + divided + body_ + "    }\n" + stores + "  }\n";
   }
 
   GpuLaunch launch() const {
     std::vector<GpuArgument> arguments;
     for (std::size_t i = 0; i < request_.results.size(); ++i) arguments.push_back(GpuArgument::result(i));
     for (std::size_t i = 0; i < request_.operands.size(); ++i) arguments.push_back(GpuArgument::operand(i));
-    return launch_elements(name_, total_, std::move(arguments));
+    return launch_elements(name_, divided_up(total_, pack_), std::move(arguments));
   }
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
 
@@ -181,6 +223,8 @@ class Writer {
   std::unordered_map<std::int32_t, int> known_;           // by value of the region
   std::unordered_map<std::int32_t, std::size_t> params_;  // by value: number of the operand
   std::string head_, body_;
+  std::set<std::size_t> packed_;  // operands that have an element for each of the results, at the same index
+  std::int64_t pack_ = 1;         // elements of a thread
   int names_ = 0;
   bool divides_ = false;
 };

@@ -3,6 +3,7 @@
 #if defined(__CUDACC_RTC__)
 
 #define SHARED(type, name, count) __shared__ type name[count]
+#define UNROLL _Pragma("unroll")
 
 namespace std {
 
