@@ -398,21 +398,26 @@ fs::path RunFolder::present_path() const {
 
 bool RunFolder::is_removed() const { return options_.writes && directory_.whereabouts().removed; }
 
-void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
-  commit(checkpoint_name(step), fill);
+void RunFolder::commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill,
+                                  const std::string& best) const {
+  const std::string name = checkpoint_name(step);
+  std::vector<Link> links{{"last", name}};
+  if (!best.empty()) links.push_back({"best", best});
+  commit(name, fill, links);
 }
 
 void RunFolder::commit_best(std::int64_t step, const std::function<void(const Directory&)>& fill) const {
-  commit(best_name(step), fill);
+  commit(best_name(step), fill, {});
 }
 
-void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill) const {
+void RunFolder::commit(const std::string& name, const std::function<void(const Directory&)>& fill,
+                       const std::vector<Link>& links) const {
   if (!options_.writes) return;
   const std::string temporary = ".tmp-" + name, replaced = ".old-" + name;
   const Directory checkpoints = directory_.open_subdirectory("checkpoints", true);
   checkpoints.remove(temporary);  // of a process that died
   try {
-    const Directory unfinished = checkpoints.open_subdirectory(temporary, true);
+    const Directory unfinished = checkpoints.make_unfinished(temporary);
     fill(unfinished);
     unfinished.flush();
     directory_.flush();  // the files that a checkpoint's state refers to are on the disk before it
@@ -428,7 +433,9 @@ void RunFolder::commit(const std::string& name, const std::function<void(const D
     checkpoints.remove_quietly(temporary);
     throw;
   }
-  if (checkpoint_step(name)) link_checkpoint("last", name);
+  // A link is on the disk after what it leads to.
+  for (const Link& link : links) checkpoints.link(link.to, link.name);
+  if (!links.empty()) checkpoints.flush();
   for (const std::string& old : {temporary, replaced, "damaged-" + name}) checkpoints.remove_quietly(old);
 }
 

@@ -79,8 +79,10 @@ class RunFolder {
 
   // Commits checkpoints/step-NNNNNNNN, and makes checkpoints/last a link to it. `fill` writes files into a temporary
   // folder, which is flushed to the disk and then renamed, so that a checkpoint is complete or does not exist. Replaces
-  // a checkpoint of the same step. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
-  void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
+  // a checkpoint of the same step. `best`: the folder beside it to which checkpoints/best leads from then on; empty: it
+  // stays. Throws Error (failed), and what `fill` throws; the temporary folder is then removed.
+  void commit_checkpoint(std::int64_t step, const std::function<void(const Directory&)>& fill,
+                         const std::string& best = {}) const;
 
   // Commits checkpoints/best-NNNNNNNN in the same way, without a link to it.
   void commit_best(std::int64_t step, const std::function<void(const Directory&)>& fill) const;
@@ -105,7 +107,12 @@ class RunFolder {
   void upgrade_marker() const;
   void replace_old(std::string_view config);
   void continue_old(std::string_view config);
-  void commit(const std::string& name, const std::function<void(const Directory&)>& fill) const;
+  // A folder in `checkpoints`, and then the links to it.
+  struct Link {
+    std::string name, to;
+  };
+  void commit(const std::string& name, const std::function<void(const Directory&)>& fill,
+              const std::vector<Link>& links) const;
   void tidy_checkpoints(const RunFolderOptions::Resumed& resumed) const;
   void cut_metrics(std::uint64_t bytes);
 

@@ -130,8 +130,7 @@ void CheckpointWriter::commit(const RunState& state, const ReadSlices& slices) c
   const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);
   // The folder of the best is written first, because the checkpoint's state refers to it.
   if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
-  write_checkpoint(folder_, setup_, state, slices);
-  if (is_new_best) folder_.link_checkpoint("best", best);
+  write_checkpoint(folder_, setup_, state, slices, is_new_best ? best : "");
   prune();
 }
 

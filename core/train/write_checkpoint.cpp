@@ -138,8 +138,10 @@ void write_files(const Directory& into, const Setup& setup, RunState state, cons
   file.close();
 }
 
-void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices) {
-  folder.commit_checkpoint(state.step, [&](const Directory& into) { write_files(into, setup, state, slices); });
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices,
+                      const std::string& best) {
+  const auto fill = [&](const Directory& into) { write_files(into, setup, state, slices); };
+  folder.commit_checkpoint(state.step, fill, best);
 }
 
 void write_best(const RunFolder& folder, const Setup& setup, RunState state, const ReadSlices& slices) {

@@ -40,8 +40,9 @@ std::string config_hash(const Setup& setup);
 // tensor is the members. Completes `state`: sets the members that follow from the setup and the files, such as
 // checksums. Tensors are written in slices. Throws Error (failed).
 void write_files(const Directory& into, const Setup& setup, RunState state, const ReadSlices& slices);
-// Writes these files and commits them as checkpoints/step-NNNNNNNN.
-void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices);
+// Writes these files and commits them as checkpoints/step-NNNNNNNN. `best`: as in RunFolder::commit_checkpoint().
+void write_checkpoint(const RunFolder& folder, const Setup& setup, const RunState& state, const ReadSlices& slices,
+                      const std::string& best = {});
 
 // Commits best-NNNNNNNN after an evaluation that was the best of some members. These members, and members without a
 // best, are written from `slices`; the others are copied from checkpoints/best. Throws Error.

@@ -13,6 +13,7 @@
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/run/file_size_limit.h"
+#include "tests/run/test_file_systems.h"
 #include "tests/slice.h"
 
 using namespace pmaptrain;
@@ -164,6 +165,22 @@ TEST_CASE("a second writer in a run folder is refused as long as the first lives
   REQUIRE(::waitpid(child, nullptr, 0) == child);
   CHECK(folder_error([&] { make_folder(dir, overwrite); }).first == ExitStatus::done);
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+}
+
+TEST_CASE("a checkpoint waits for the disk once for each file, and four times for folders and links", "[run]") {
+  const TemporaryFolder root;
+  const RunFolder folder = make_folder(root / "run", {});
+  const auto fill = [](const Directory& into) { write_into(into, "state.json", "{}"); };
+  folder.commit_checkpoint(1, fill);  // makes `checkpoints`
+  for (const char* const best : {"", "step-00000002"}) {
+    testing::FailingFileSystem counted;
+    {
+      const train::InstalledFileSystem installed(counted);
+      folder.commit_checkpoint(2, fill, best);
+    }
+    CHECK(counted.count(testing::Call::flush) == 1 + 4);
+  }
+  CHECK(fs::read_symlink(folder.path() / "checkpoints/best") == "step-00000002");
 }
 
 TEST_CASE("a checkpoint is there whole or not at all, and the last one is linked", "[run]") {

@@ -95,6 +95,13 @@ Directory Directory::open_subdirectory(const std::string& name, bool make) const
   return {std::move(fd), path_ / name};
 }
 
+Directory Directory::make_unfinished(const std::string& name) const {
+  if (file_system().mkdir_at(fd_.get(), name) != 0) fail_file(path_ / name, "made", errno);
+  Descriptor fd(file_system().open_at(fd_.get(), name, open_flags));
+  if (!fd) fail_file(path_ / name, "opened", errno);
+  return {std::move(fd), path_ / name};
+}
+
 bool Directory::has(const std::string& name) const {
   struct stat status = {};
   return ::fstatat(fd_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;

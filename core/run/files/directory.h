@@ -23,6 +23,9 @@ class Directory {
 
   // Opens a subdirectory. With `make`, creates it first if it does not exist. Throws Error (failed).
   Directory open_subdirectory(const std::string& name, bool make) const;
+  // Creates a subdirectory that gets another name once it is complete. Until then its name need not be on the disk, so
+  // this does not wait for it. Throws Error (failed).
+  Directory make_unfinished(const std::string& name) const;
 
   int fd() const { return fd_.get(); }
   // The path with which it was opened.
