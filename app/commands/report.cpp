@@ -52,10 +52,15 @@ bool is_sweep(const std::string& folder) {
 }
 
 // The sweep with the runs of its best trials.
-void add_sweep(const std::string& folder, report::Page& page) {
+void add_sweep(const std::string& folder, report::Page& page, std::vector<std::string>& notes) {
   constexpr std::size_t most_runs = 8;
   const sweep::Results results = sweep::read_results(folder);
   page.sweeps.push_back(sweep::report_table(results, folder));
+  if (const auto& unfinished = page.sweeps.back().unfinished) {
+    notes.push_back(
+        fmt::format("{}: {}, so this is the sweep so far; {}{}", page.sweeps.back().name, unfinished->progress,
+                    unfinished->runs ? "it goes on" : "to go on: ", unfinished->runs ? "" : unfinished->command));
+  }
   for (const fs::path& run : sweep::best_runs(results, folder, most_runs)) {
     page.runs.push_back(report::read_run(run.string()));
     page.runs.back().label = sweep::trial_name(page.runs.back().label);
@@ -164,9 +169,10 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   }
   check_output(output, overwrite);
   report::Page page;
+  std::vector<std::string> notes;
   for (const std::string& folder : folders) {
     if (is_sweep(folder)) {
-      add_sweep(folder, page);
+      add_sweep(folder, page, notes);
       continue;
     }
     check_run_folder("report", folder);
@@ -174,7 +180,6 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   }
   tell_apart(page.runs);
   if (trace) page.trace = trace_of(*trace);
-  std::vector<std::string> notes;
   for (const report::RunRecord& run : page.runs) {
     page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, data_root, notes));
   }

@@ -151,8 +151,7 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
   deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))
                             : for_reader(sweep::results_text(results, top.value_or(0), color, columns), streams));
   if (!json && results.is_left) {
-    print_notes({"no process runs this sweep; to go on: pmaptrain sweep run " + shell_quoted(folder) + " --resume"},
-                streams);
+    print_notes({"no process runs this sweep; to go on: " + sweep::resume_command(folder)}, streams);
   }
   return 0;
 }
@@ -168,7 +167,7 @@ int show_best(CommandArguments arguments, const Streams& streams) {
   const sweep::Results results = sweep::read_results(folder);
   if (!results.is_ended && sweep::has_best(results)) {
     const std::string what =
-        results.is_left ? "to go on: pmaptrain sweep run " + shell_quoted(folder) + " --resume" : "the sweep goes on";
+        results.is_left ? "to go on: " + sweep::resume_command(folder) : std::string("the sweep goes on");
     print_notes({sweep::progress_text(results) + ", so this is the best so far; " + what}, streams);
   }
   if (json) {

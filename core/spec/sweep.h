@@ -93,6 +93,10 @@ class Sweep {
   // The values of a parameter as the file has them, in one line: "{log_uniform: [0.001, 0.1]}".
   std::string space_text(std::size_t parameter) const;
 
+  // A mode that takes the worst values of the metric for the best, which the base does not state as well: an error of a
+  // new sweep. One that has begun goes on with its mode.
+  const std::optional<Diagnostic>& doubtful_mode() const;
+
   // An error at a key of the sweep file, such as "search.successive_halving.min".
   Diagnostic error_at(std::string_view key, std::string message, std::string help) const;
   // An error at the values of a parameter.

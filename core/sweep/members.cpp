@@ -165,8 +165,8 @@ void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
     });
   }
   folder.commit_checkpoint(
-      step, [&](const train::Directory& into) { write_member(into, left.last, leaving, step, metrics.at_checkpoint); });
-  if (best) folder.link_checkpoint("best", train::best_checkpoint(left.last.state, leaving.member));
+      step, [&](const train::Directory& into) { write_member(into, left.last, leaving, step, metrics.at_checkpoint); },
+      best ? train::best_checkpoint(left.last.state, leaving.member) : "");
   train::write_whole(folder.place("metrics.jsonl"), metrics.text);
   train::write_whole(folder.place("log.txt"), fmt::format("trained with other trials as member {} of the ensemble in "
                                                           "'{}', whose log.txt has its lines\n",

@@ -200,6 +200,10 @@ std::vector<PlannedTrial> trials_of(const spec::Sweep& sweep, const Numbers& kno
 
 SweepPlan plan_sweep(const spec::Sweep& sweep, int cores, const Numbers& known, Draws draws) {
   SweepPlan plan;
+  if (const auto& doubtful = sweep.doubtful_mode()) {
+    if (known.empty()) throw Error(ExitStatus::usage, *doubtful);
+    plan.warnings.push_back(doubtful->message + "; the sweep goes on with the mode that it began with");
+  }
   plan.trials = trials_of(sweep, known, draws);
   if (std::ssize(plan.trials) < sweep.spec().trials) {
     const std::string all = with_commas(std::ssize(plan.trials));

@@ -49,6 +49,9 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
   table.metric = results.metric;
   table.larger_is_better = results.mode == spec::Mode::max;
   table.logarithmic = results.logarithmic;
+  if (!results.is_ended) {
+    table.unfinished = {progress_text(results), resume_command(folder), !results.is_left};
+  }
   // A rung's score of a trial is over its replicates.
   std::map<std::int64_t, std::map<std::int64_t, std::pair<std::int64_t, std::vector<std::optional<double>>>>> rungs;
   for (const RungRow& row : results.rungs) {
@@ -81,6 +84,8 @@ report::SweepTable report_table(const Results& results, const std::filesystem::p
                                     name != names[i].end() ? name->second : texts[i].at(trial.values[i]));
     }
     shown.value = trial.score.value;
+    shown.so_far = trial.so_far;
+    shown.steps = steps_of(trial);
     shown.status = to_string(trial.status);
     shown.status_text = status_text(results, trial);
     shown.run_folder = trial.runs.front().run_folder;
@@ -104,10 +109,10 @@ std::vector<std::filesystem::path> best_runs(const Results& results, const std::
                                              std::size_t most) {
   std::vector<std::filesystem::path> runs;
   for (const TrialResult& trial : results.trials) {
+    if (runs.size() == most || !trial.score.value || trial.runs.front().run_folder.empty()) continue;
     const std::filesystem::path run = folder / trial.runs.front().run_folder;
     std::error_code error;
-    if (runs.size() < most && trial.score.value && std::filesystem::exists(run / "config.yaml", error))
-      runs.push_back(run);
+    if (std::filesystem::exists(run / "config.yaml", error)) runs.push_back(run);
   }
   return runs;
 }

@@ -48,7 +48,7 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   summary.text += "\n";
   if (has_best(results)) summary.text += best_text(results, sweep);
   if (without_value) summary.failure = no_value(results);
-  if (stopped) summary.text += fmt::format("stopped; to go on: pmaptrain sweep run {} --resume\n", folder);
+  if (stopped) summary.text += "stopped; to go on: " + resume_command(sweep) + "\n";
   summary.text = wrapped(summary.text, columns);
   return summary;
 }

@@ -53,12 +53,6 @@ const train::Measures* test_of(const std::optional<train::Ended>& ended) {
   return nullptr;
 }
 
-std::int64_t steps_of(const TrialResult& trial) {
-  std::int64_t steps = 0;
-  for (const Row& row : trial.runs) steps = std::max(steps, row.steps);
-  return steps;
-}
-
 double seconds_of(const TrialResult& trial) {
   double seconds = 0;
   std::set<std::int64_t> ensembles;  // replicates that were trained together have one time
@@ -66,6 +60,10 @@ double seconds_of(const TrialResult& trial) {
     if (row.ensemble < 0 || ensembles.insert(row.ensemble).second) seconds += row.seconds;
   }
   return seconds;
+}
+
+std::optional<train::Ended> summary_of(const std::filesystem::path& sweep, const Row& run) {
+  return run.run_folder.empty() ? std::nullopt : read_summary(sweep / run.run_folder);
 }
 
 std::string error_of(const TrialResult& trial) {
@@ -105,7 +103,7 @@ Json trial_json(const TrialResult& trial) {
     run["value"] = number(row.value);
     run["steps"] = row.steps;
     run["seconds"] = row.seconds;
-    run["run_folder"] = row.run_folder;
+    run["run_folder"] = row.run_folder.empty() ? Json(nullptr) : Json(row.run_folder);
     run["exit_status"] = row.exit_status ? Json(*row.exit_status) : Json(nullptr);
     run["error"] = row.error.empty() ? Json(nullptr) : Json(row.error);
     document["runs"].push_back(std::move(run));
@@ -179,11 +177,13 @@ Results read_results(const std::filesystem::path& sweep) {
   for (std::string name; std::getline(logarithmic, name);) results.logarithmic.push_back(name);
   results.rungs = store.rungs();
   std::map<std::int64_t, TrialResult> trials;
-  const bool runs = SweepFolder::is_taken(sweep);
+  // A sweep that begins or ends while this reads was not killed.
+  const bool ran = SweepFolder::is_taken(sweep);
+  std::vector<Row> rows = store.rows();
+  const bool runs = ran || SweepFolder::is_taken(sweep);
   results.is_ended = true;
   Logs logs(sweep, results);
   std::map<std::int64_t, std::vector<std::optional<double>>> so_far;
-  std::vector<Row> rows = store.rows();
   for (const Row& row : rows) {
     std::int64_t& together = trials[row.number].together;
     together = std::max(together, ensemble_size(row, rows));
@@ -197,6 +197,8 @@ Results read_results(const std::filesystem::path& sweep) {
       row.error = "killed";
     }
     if (!runs && (row.status == Status::stopped || row.status == Status::waiting)) results.is_left = true;
+    std::error_code error;
+    if (!std::filesystem::exists(sweep / row.run_folder, error)) row.run_folder.clear();
     TrialResult& trial = trials[row.number];
     trial.rung = row.rung;
     trial.runs.push_back(std::move(row));
@@ -398,6 +400,16 @@ std::string results_json(const Results& results, std::int64_t top) {
   return report::to_text(document);
 }
 
+std::string resume_command(const std::filesystem::path& sweep) {
+  return fmt::format("pmaptrain sweep run {} --resume", shell_quoted(sweep.string()));
+}
+
+std::int64_t steps_of(const TrialResult& trial) {
+  std::int64_t steps = 0;
+  for (const Row& row : trial.runs) steps = std::max(steps, row.steps);
+  return steps;
+}
+
 bool has_best(const Results& results) { return !results.trials.empty() && results.trials.front().score.value; }
 
 Diagnostic no_value(const Results& results) {
@@ -428,7 +440,7 @@ const TrialResult& best_of(const Results& results) {
 
 std::string best_json(const Results& results, const std::filesystem::path& sweep, bool with_config) {
   const TrialResult& best = best_of(results);
-  const auto ended = read_summary(sweep / best.runs.front().run_folder);
+  const auto ended = summary_of(sweep, best.runs.front());
   Json document = trial_json(best);
   document["metric"] = results.metric;
   document["test"] = nullptr;
@@ -443,7 +455,7 @@ std::string best_json(const Results& results, const std::filesystem::path& sweep
 std::string best_text(const Results& results, const std::filesystem::path& sweep) {
   const TrialResult& best = best_of(results);
   const Row& first = best.runs.front();
-  const auto ended = read_summary(sweep / first.run_folder);
+  const auto ended = summary_of(sweep, first);
   const train::Measures* const test = test_of(ended);
   std::string text = fmt::format("trial {}: {} {}", best.score.number, results.metric, shown(best.score.value));
   if (best.score.spread) {
@@ -452,7 +464,7 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   text += "\n";
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < best.values.size(); ++i) {
-    rows.push_back({printable(results.parameters[i]), coupled_text(best.values[i], all_digits)});
+    rows.push_back({printable(results.parameters[i]), coupled_texts({best.values[i]}, all_digits).begin()->second});
   }
   text += report::columns(rows, {false, false}) + "\n";
   if (test != nullptr) {
@@ -463,9 +475,13 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
     text += "\n";
   }
   const std::string folder = shell_quoted(sweep.string());
-  text += fmt::format("run folder: {}\nits config: pmaptrain sweep best {} --print-config\n",
-                      printable((sweep / first.run_folder).string()), folder);
-  return text;
+  if (!first.run_folder.empty()) {
+    text += fmt::format("run folder: {}\n", printable((sweep / first.run_folder).string()));
+  } else if (first.ensemble >= 0 && !first.left) {
+    text += fmt::format("run folder: when it leaves the ensemble in {}\n",
+                        printable((sweep / ensemble_folder(first.ensemble)).string()));
+  }
+  return text + fmt::format("its config: pmaptrain sweep best {} --print-config\n", folder);
 }
 
 }  // namespace pmaptrain::sweep

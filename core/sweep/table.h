@@ -20,7 +20,7 @@ struct TrialResult {
   Score score;                      // over the replicates
   std::int64_t rung = 0;            // of halving: the last one that it reached
   std::vector<std::string> values;  // of the parameters, in the order of Results::parameters
-  std::vector<Row> runs;            // by replicate
+  std::vector<Row> runs;            // by replicate; `run_folder` is empty where there is none (yet)
   Status status = Status::waiting;  // of the run that is least far
   std::optional<double> so_far;     // where it has not ended, and has no value: the best evaluation in its run folder
   std::int64_t together = 1;        // how many runs its ensemble has, whose time is its own
@@ -45,12 +45,17 @@ Results read_results(const std::filesystem::path& sweep);
 std::string results_text(const Results& results, std::int64_t top, bool color = false, int columns = 0);
 // "done, rung 2", "done: a guard stopped it after 9 steps". Of the reason at most so many columns; 0: none.
 std::string status_text(const Results& results, const TrialResult& trial, int most_reason = 60);
+// The steps of the run that is furthest.
+std::int64_t steps_of(const TrialResult& trial);
 // "3 of 12 trials done", of halving with the rung that goes on: "rung 2 of 3: 1 of 4 trials done".
 std::string progress_text(const Results& results);
 // One line for each run, with a line of names.
 std::string results_csv(const Results& results);
 // {"metric", "mode", "value", "search", "status", "trials": [...], "rungs": [...]}, with its end of line.
 std::string results_json(const Results& results, std::int64_t top);
+
+// "pmaptrain sweep run sweeps/lr --resume", which goes on with a sweep.
+std::string resume_command(const std::filesystem::path& sweep);
 
 // Whether a trial has a value, and the error that none has one, with the reason of most trials.
 bool has_best(const Results& results);

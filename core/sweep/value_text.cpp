@@ -87,19 +87,25 @@ std::map<std::string, std::string> coupled_texts(const std::set<std::string>& va
   // Keys that end alike, as those of several layers, have one name where each choice gives all of them one value.
   const std::vector<std::string> names = short_keys(keys);
   std::map<std::string, std::string> name_of;
-  std::set<std::string> different;
+  std::map<std::string, std::vector<std::string>> by_ending;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::string ending = short_key(keys[i]);
-    const bool are_alike = std::all_of(choices.begin(), choices.end(), [&](const Json& choice) {
+    name_of[keys[i]] = names[i];
+    by_ending[short_keys({keys[i]}).front()].push_back(keys[i]);
+  }
+  std::set<std::string> different;
+  for (const auto& [ending, of_ending] : by_ending) {
+    const bool are_alike = std::all_of(choices.begin(), choices.end(), [&, alike = of_ending](const Json& choice) {
       std::set<std::string> found;
-      for (const std::string& key : keys) {
-        if (short_key(key) != ending) continue;
+      for (const std::string& key : alike) {
         const Json* const value = value_at(choice, key);
         found.insert(value != nullptr ? json_text(*value) : "");
       }
       return found.size() == 1;
     });
-    different.insert(name_of[keys[i]] = are_alike ? ending : names[i]);
+    for (const std::string& key : of_ending) {
+      if (are_alike) name_of[key] = ending;
+      different.insert(name_of[key]);
+    }
   }
   std::map<std::string, std::string> texts;
   auto value = values.begin();
@@ -121,8 +127,6 @@ std::map<std::string, std::string> coupled_texts(const std::set<std::string>& va
   return texts;
 }
 
-std::string coupled_text(const std::string& value, int digits) { return coupled_texts({value}, digits).at(value); }
-
 std::vector<std::string> parameter_values(const std::string& parameters, const std::vector<std::string>& names,
                                           int digits) {
   const Json document = try_parse_json(parameters);
@@ -133,8 +137,9 @@ std::vector<std::string> parameter_values(const std::string& parameters, const s
       values.emplace_back();
       continue;
     }
-    const Json& value = document[name];
-    values.push_back(coupled_text(value.is_string() ? value.get<std::string>() : json_text(value), digits));
+    const Json& of_name = document[name];
+    const std::string value = of_name.is_string() ? of_name.get<std::string>() : json_text(of_name);
+    values.push_back(coupled_texts({value}, digits).at(value));
   }
   return values;
 }

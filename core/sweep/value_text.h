@@ -16,10 +16,9 @@ constexpr int all_digits = 0;  // a number as it is written
 // empty: "sgd momentum 0.9", of a choice of an optimizer "adam".
 std::string value_text(const report::Json& value, int digits = 4);
 
-// A value of a parameter. One that sets keys together is "64" where it sets the same key of several layers to that,
-// else "batch_size 64, learning_rate 0.1".
-std::string coupled_text(const std::string& value, int digits = 4);
-// The texts of values of one parameter: a key has the same name in all of them, which is that of no other key.
+// The texts of values of one parameter, by value. One that sets keys together is "64" where it sets the same key of
+// several layers to that, else "batch_size 64, learning_rate 0.1". A key has the same name in all of them, which is
+// that of no other key.
 std::map<std::string, std::string> coupled_texts(const std::set<std::string>& values, int digits = 4);
 
 // A trial's parameters (JSON) for a line: "optimizer.learning_rate=0.01432, size=large". Numbers have four digits; the

@@ -366,6 +366,26 @@ TEST_CASE("the card of a sweep's only run names its trial, and the best is the s
   CHECK(contains(report::sweep_section(page.sweeps.front()), "<td data-label=\"status\">done: a guard stopped it"));
 }
 
+TEST_CASE("runs without an evaluation or a line of metrics are named as such", "[report]") {
+  report::Page page;
+  report::Metrics metrics;
+  metrics.series.push_back({"step", "train", "loss", {}, {1, 2}, {0.5, 1.0}, {2.0, 1.0}});
+  for (const char* const label : {"a", "b"}) {
+    report::RunRecord& run = page.runs.emplace_back();
+    run.folder = label;
+    run.label = label;
+    run.standing.status = "running";
+  }
+  page.runs.front().metrics = metrics;
+  page.runs.front().best = report::BestValue{"loss", "train", 1.0, 2, {}, false, true};
+  page.extras.resize(2);
+  const std::string cards = report::cards_of(page);
+  CHECK(contains(cards, "<b>a</b> <br><span class=\"running\">running</span><br>train loss 1 at step 2</li>"));
+  CHECK(contains(cards, "<b>b</b> <br><span class=\"running\">running</span><br>no loss yet</li>"));
+  const std::string html = report::html_page(page);
+  CHECK(contains(html, "<p class=\"note\">Without curves, as metrics.jsonl has no lines: b.</p>"));
+}
+
 TEST_CASE("the ticks of a measure enclose its values, and a single value has the only tick", "[report]") {
   const auto texts = [](report::Scale scale) {
     scale.round_ends();

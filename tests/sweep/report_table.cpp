@@ -23,6 +23,9 @@ std::pair<std::vector<std::string>, std::vector<std::string>> shown(const std::v
   return {found, table.meanings};
 }
 
+// A value alone.
+std::string text_of(const std::string& value) { return sweep::coupled_texts({value}).at(value); }
+
 using Texts = std::vector<std::string>;
 
 }  // namespace
@@ -49,10 +52,10 @@ TEST_CASE("keys of a choice that end alike are told apart where their values dif
                     falling = R"({"model.layers.0.dense":32,"model.layers.2.dense":16})",
                     equal = R"({"model.layers.0.dense":32,"model.layers.2.dense":32})",
                     last = R"({"model.layers.2.dense":32})";
-  CHECK(sweep::coupled_text(rising) == "0.dense 16, 2.dense 32");
-  CHECK(sweep::coupled_text(equal) == "32");
-  CHECK(sweep::coupled_text(last) == "32");
-  CHECK(sweep::coupled_text("0.25") == "0.25");
+  CHECK(text_of(rising) == "0.dense 16, 2.dense 32");
+  CHECK(text_of(equal) == "32");
+  CHECK(text_of(last) == "32");
+  CHECK(text_of("0.25") == "0.25");
   const auto of = [](const std::set<std::string>& values, const std::string& one) {
     return sweep::coupled_texts(values).at(one);
   };
@@ -67,13 +70,13 @@ TEST_CASE("keys of a choice that end alike are told apart where their values dif
 TEST_CASE("a choice of an optimizer or of another alternative is called by its name and its options", "[sweep]") {
   const std::string adam = R"({"optimizer.adam":{}})", plain = R"({"optimizer.sgd":{}})",
                     heavy = R"({"optimizer.sgd":{"momentum":0.9,"nesterov":true}})";
-  CHECK(sweep::coupled_text(adam) == "adam");
-  CHECK(sweep::coupled_text(plain) == "sgd");
-  CHECK(sweep::coupled_text(heavy) == "sgd (momentum 0.9, nesterov true)");
-  CHECK(sweep::coupled_text(R"({"optimizer.sgd":null})") == "sgd");
-  CHECK(sweep::coupled_text(R"({"adam":{},"learning_rate":0.0012345678})") == "adam, learning_rate 0.001235");
-  CHECK(sweep::coupled_text(R"({"optimizer.adam":{},"optimizer.learning_rate":0.1})") == "adam, learning_rate 0.1");
-  CHECK(sweep::coupled_text(R"([{"dense":16},"relu"])") == "[dense 16, relu]");
+  CHECK(text_of(adam) == "adam");
+  CHECK(text_of(plain) == "sgd");
+  CHECK(text_of(heavy) == "sgd (momentum 0.9, nesterov true)");
+  CHECK(text_of(R"({"optimizer.sgd":null})") == "sgd");
+  CHECK(text_of(R"({"adam":{},"learning_rate":0.0012345678})") == "adam, learning_rate 0.001235");
+  CHECK(text_of(R"({"optimizer.adam":{},"optimizer.learning_rate":0.1})") == "adam, learning_rate 0.1");
+  CHECK(text_of(R"([{"dense":16},"relu"])") == "[dense 16, relu]");
   CHECK(sweep::parameters_text(R"({"opt":{"optimizer.adam":{}},"optimizer.learning_rate":0.001})") ==
         "opt=adam, optimizer.learning_rate=0.001");
   CHECK(sweep::parameter_values(R"({"opt":{"optimizer.sgd":{"momentum":0}}})", {"opt"}) == Texts{"sgd momentum 0"});

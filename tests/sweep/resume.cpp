@@ -51,6 +51,31 @@ TEST_CASE("a resumed sweep keeps the numbers of trials whose parameters and choi
   }
 }
 
+TEST_CASE("a sweep that began with a mode against its metric goes on with a warning, and none begins so", "[sweep]") {
+  const SweepFolder folder;
+  const std::string doubtful = rates + "metric: loss\nmode: max\n";
+  const std::string base = test::read_text(folder.path("base.yaml"));
+  std::string stating = base;
+  stating.insert(stating.find("duration: 4 epochs"), "checkpoint: {best: {metric: loss, mode: max}}, ");
+  test::write_text(folder.path("base.yaml"), stating);
+  CalledTrials trials;
+  folder.run(folder.sweep(doubtful), "begun", trials);
+  test::write_text(folder.path("base.yaml"), base);
+  const spec::Sweep sweep = folder.sweep(doubtful);
+  const std::string message = "mode: max takes the largest loss for the best, and smaller values of it are better";
+  CHECK(contains(error_of([&] { folder.run(sweep, "new", trials); }), "error: " + message + "\n"));
+  CHECK(contains(error_of([&] { folder.run(sweep, "new", trials, true); }), "error: " + message + "\n"));
+  CHECK_FALSE(fs::exists(folder.path("new")));
+  sweep::SweepOptions options;
+  options.folder = folder.path("begun");
+  options.how.resume = true;
+  const sweep::Beginning begun = sweep::check_sweep(sweep, options, 2);
+  CHECK(begun.continues);
+  REQUIRE_FALSE(begun.plan.warnings.empty());  // of best checkpoints there are others
+  CHECK(begun.plan.warnings.front() == message + "; the sweep goes on with the mode that it began with");
+  CHECK(folder.run(sweep, "begun", trials, true).size() == 4);
+}
+
 TEST_CASE("a resumed sweep takes more random trials and a longer choice, and refuses other edits", "[sweep]") {
   const SweepFolder folder;
   const std::string random = "parameters: {optimizer.learning_rate: {uniform: [0.01, 0.2]}}\nsearch: random\n";

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/base/text.h"
+#include "core/report/html/sections.h"
 #include "core/sweep/report_table.h"
 #include "core/sweep/store.h"
 #include "core/sweep/summary.h"
@@ -106,6 +107,47 @@ TEST_CASE("the members of an ensemble that was killed have what each of them has
   const std::string text = sweep::results_text(results, 0);
   CHECK(contains(text, "9.5 s"));
   CHECK(contains(text, "  time: of an ensemble of 3 trials that are trained together\n"));
+}
+
+TEST_CASE("a run folder is named once it is there", "[sweep]") {
+  const StoredSweep sweep;
+  std::vector<sweep::Row> rows{StoredSweep::row(0, Status::running, 0.5), StoredSweep::row(1, Status::done, 0.25)};
+  rows.front().ensemble = 3;
+  sweep.add(rows);
+  sweep.log("trials/0001", logged);
+  const sweep::Results results = sweep.results();
+  const std::string json = sweep::results_json(results, 0), csv = sweep::results_csv(results);
+  CHECK(contains(json, "\"run_folder\": null"));
+  CHECK(contains(json, "\"run_folder\": \"trials/0001\""));
+  CHECK_FALSE(contains(json, "trials/0000"));
+  CHECK(contains(csv, ",trials/0001,"));
+  CHECK_FALSE(contains(csv, "trials/0000"));
+  // The best so far is still a member of its ensemble.
+  const std::string best = sweep::best_text(results, "sweeps/lr");
+  CHECK(contains(best, "run folder: when it leaves the ensemble in sweeps/lr/ensembles/0003\nits config: "));
+  CHECK(sweep::best_runs(results, sweep.folder.path(), 8).empty());
+}
+
+TEST_CASE("a report of a sweep that has not ended says so, and has the values so far", "[sweep][report]") {
+  const StoredSweep sweep;
+  sweep.add({StoredSweep::row(0, Status::running), StoredSweep::row(1, Status::done, 0.5),
+             StoredSweep::row(2, Status::waiting)});
+  sweep.log("trials/0000", logged);
+  report::SweepTable table = sweep::report_table(sweep.results(), "sweeps/a b");
+  std::string html = report::sweep_section(table);
+  CHECK(contains(html,
+                 "<p>This sweep has not ended: 1 of 3 trials done. No process runs it; to go on: "
+                 "<code>pmaptrain sweep run &#39;sweeps/a b&#39; --resume</code></p>"));
+  CHECK(contains(html, "The best so far is trial 1 with accuracy 0.5"));
+  CHECK(contains(html,
+                 "<td class=\"number\" data-label=\"accuracy\">(0.875)</td><td data-label=\"status\">stopped: "
+                 "killed</td><td class=\"number\" data-label=\"steps\">120</td>"));
+  CHECK(contains(html, "<p class=\"note\">(accuracy): so far, of a trial that has not ended.</p>"));
+  table.unfinished->runs = true;
+  html = report::sweep_section(table);
+  CHECK(contains(html, "It runs; if it is stopped or killed, this goes on with it: <code>pmaptrain sweep run"));
+  table.unfinished.reset();
+  CHECK_FALSE(contains(report::sweep_section(table), "not ended:"));
 }
 
 TEST_CASE("the progress of a halving sweep names its rung", "[sweep]") {

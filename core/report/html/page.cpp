@@ -37,12 +37,22 @@ std::string thinning_note(const Json& curves) {
                   with_commas(static_cast<std::int64_t>(most)), thinned_curves == 1 ? "is" : "are"));
 }
 
+// Which of several runs have no curve.
+std::string missing_note(const Page& page) {
+  std::vector<std::string> missing;
+  for (const RunRecord& run : page.runs) {
+    if (run.metrics.series.empty()) missing.push_back(run.label);
+  }
+  if (missing.empty()) return "";
+  return note(fmt::format("Without curves, as metrics.jsonl has no lines: {}.", join(missing, ", ")));
+}
+
 std::string curves_section(const Page& page, const Json& curves) {
   if (!has_curves(page)) return section("curves", "Curves", note("metrics.jsonl has no lines yet."));
   return section("curves", "Curves",
                  "<noscript><p class=\"note\">The curves are drawn by a script, and scripts are off.</p></noscript>\n"
                  "<div id=\"charts\"></div>\n" +
-                     thinning_note(curves));
+                     missing_note(page) + thinning_note(curves));
 }
 
 std::string sweep_id(std::size_t sweep) { return sweep == 0 ? "sweep" : fmt::format("sweep-{}", sweep + 1); }

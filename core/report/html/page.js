@@ -147,9 +147,13 @@
       },
     });
     charts.set(measure, chart);
+    leaveOutEmpty(chart);
     describe(measure);
     walkByKeys(canvas, figure.querySelector('.readout'), chart);
   };
+
+  // A chart whose curves are all hidden, such as that of a measure of epochs alone.
+  const leaveOutEmpty = chart => { chart.canvas.closest('figure').hidden = chart.data.datasets.length === 0; };
 
   const describe = measure => {
     const chart = charts.get(measure);
@@ -198,6 +202,7 @@
   const update = () => {
     for (const [measure, chart] of charts) {
       chart.data.datasets = datasetsOf(measure);
+      leaveOutEmpty(chart);
       chart.options.scales = scales(chart.data.datasets);
       chart.update('none');
       describe(measure);
@@ -265,7 +270,8 @@
     section.append(row);
   };
   if (byOwner) {
-    keys('Runs', owners.map((text, key) => ({key, text, colour: palette[key % palette.length], dash: []})), state.hiddenOwners);
+    keys('Runs', owners.map((text, key) => ({key, text, colour: palette[key % palette.length], dash: []}))
+      .filter(({key}) => series.some(one => one.owner === key)), state.hiddenOwners);
   }
   keys('Splits', kindNames.map(key => ({key, text: kinds[key].name, dash: byOwner ? kinds[key].dash : [],
     colour: byOwner ? 'currentColor' : colourOf({event: key, split: key})})), state.hiddenKinds);

@@ -181,6 +181,8 @@ std::string cards_of(const Page& page) {
     if (const auto& value = run.best) {
       parts.push_back(escaped(fmt::format("{} {} {} at step {}", value->split, value->measure,
                                           shown_number(value->value), with_commas(value->step))));
+    } else {
+      parts.push_back(escaped("no " + selection_of(run.config.spec).measure + (run.standing.ended ? "" : " yet")));
     }
     if (run.standing.ended) {
       parts.push_back(escaped(counted(run.standing.ended->steps, "step")));

@@ -210,9 +210,18 @@ std::string rungs(const SweepTable& sweep, const SweepTrial& best) {
   return chart("Rungs of successive halving", fmt::format("{} by rung", sweep.metric), marks + last);
 }
 
+// In brackets the value so far of a trial that has not ended.
+std::string shown_result(const SweepTrial& trial) {
+  if (trial.value) return shown_number(*trial.value);
+  return trial.so_far ? "(" + shown_number(*trial.so_far) + ")" : "–";
+}
+
 std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* const> trials) {
   const std::vector<std::string> keys = keys_of(sweep);
+  // Trials that have ended have the steps of the config, or of their rung.
+  const bool has_steps = sweep.unfinished.has_value();
   std::vector<Cell> head{text_cell("trial"), number_cell(sweep.metric), text_cell("status")};
+  if (has_steps) head.push_back(number_cell("steps"));
   for (const std::string& key : keys) head.push_back(text_cell(key));
   std::vector<const SweepTrial*> shown(trials.begin(), trials.end());
   for (const SweepTrial& trial : sweep.trials) {
@@ -221,9 +230,9 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   std::vector<std::vector<Cell>> rows;
   for (const SweepTrial* trial : std::span(shown).first(std::min(most_trials, shown.size()))) {
     const bool is_best = !trials.empty() && trial == trials.front();
-    rows.push_back({marked_cell(std::to_string(trial->number), is_best),
-                    number_cell(trial->value ? shown_number(*trial->value) : "–"),
+    rows.push_back({marked_cell(std::to_string(trial->number), is_best), number_cell(shown_result(*trial)),
                     text_cell(trial->status_text.empty() ? trial->status : trial->status_text)});
+    if (has_steps) rows.back().push_back(number_cell(with_commas(trial->steps)));
     for (const std::string& key : keys) {
       const std::string* const value = value_of(*trial, key);
       rows.back().push_back(value != nullptr ? value_cell(*value) : text_cell("–"));
@@ -232,8 +241,19 @@ std::string trials_table(const SweepTable& sweep, std::span<const SweepTrial* co
   const std::string all =
       shown.size() > most_trials ? note(fmt::format("The {} best of {} trials.", most_trials, shown.size())) : "";
   std::string meanings;
+  if (std::any_of(shown.begin(), shown.end(), [](auto* trial) { return !trial->value && trial->so_far; })) {
+    meanings += note(fmt::format("({}): so far, of a trial that has not ended.", sweep.metric));
+  }
   for (const std::string& one : sweep.meanings) meanings += note(one);
   return "<h3>Trials</h3>\n" + all + meanings + table("trials, the best first", head, rows);
+}
+
+// That the sweep has not ended, and how it goes on.
+std::string unfinished_text(const Unfinished& sweep) {
+  const std::string command = "<code>" + escaped(printable(sweep.command)) + "</code>";
+  const std::string how =
+      sweep.runs ? "It runs; if it is stopped or killed, this goes on with it: " : "No process runs it; to go on: ";
+  return fmt::format("<p>This sweep has not ended: {}. {}{}</p>\n", escaped(sweep.progress), how, command);
 }
 
 // What the best trial is, in one sentence.
@@ -244,8 +264,8 @@ std::string best_text(const SweepTable& sweep, const SweepTrial& best) {
     if (const std::string* const value = value_of(best, keys[i]))
       parameters.push_back(names[i] + "=" + shown_value(*value));
   }
-  return fmt::format("The best is trial {} with {} {}{}.", best.number, sweep.metric, shown_number(*best.value),
-                     parameters.empty() ? "" : ": " + join(parameters, ", "));
+  return fmt::format("The best{} is trial {} with {} {}{}.", sweep.unfinished ? " so far" : "", best.number,
+                     sweep.metric, shown_number(*best.value), parameters.empty() ? "" : ": " + join(parameters, ", "));
 }
 
 }  // namespace
@@ -257,9 +277,10 @@ const SweepTrial* best_trial(const SweepTable& sweep) {
 
 std::string sweep_section(const SweepTable& sweep, const std::string& id, const std::string& heading) {
   const std::vector<const SweepTrial*> trials = ranked(sweep);
-  std::string html = paragraph(fmt::format("{}, {} with a value; the {} {} is the best.",
-                                           counted(std::ssize(sweep.trials), "trial"), with_commas(std::ssize(trials)),
-                                           sweep.larger_is_better ? "largest" : "smallest", sweep.metric));
+  std::string html = sweep.unfinished ? unfinished_text(*sweep.unfinished) : "";
+  html += paragraph(fmt::format("{}, {} with a value; the {} {} is the best.",
+                                counted(std::ssize(sweep.trials), "trial"), with_commas(std::ssize(trials)),
+                                sweep.larger_is_better ? "largest" : "smallest", sweep.metric));
   if (!trials.empty()) {
     html += paragraph(best_text(sweep, *trials.front()));
     html += charts(best_so_far(sweep, trials) + by_parameter(sweep, trials) + rungs(sweep, *trials.front()) +

@@ -132,17 +132,17 @@ void adopt_measure(SweepFile& file, const Node& base) {
 
 // A mode that takes the worst values of a metric for the best is one mistake in two: only a base that states it itself
 // is believed.
-void check_mode(const SweepFile& file, const Node& base) {
+std::optional<Diagnostic> doubtful_mode_of(const SweepFile& file, const Node& base) {
   const SweepSpec& spec = file.spec;
   const std::optional<Mode> better = better_values(spec.metric);
-  if (!file.says_mode || !better || *better == spec.mode) return;
+  if (!file.says_mode || !better || *better == spec.mode) return std::nullopt;
   const Node* const mode = get_path(&base, "train.checkpoint.best.mode");
-  if (mode != nullptr && mode->is(Kind::scalar) && mode->text == to_string(spec.mode)) return;
-  fail_at(*file.tree.find("mode"),
-          fmt::format("mode: {} takes the {} {} for the best, and {} values of it are better", to_string(spec.mode),
-                      spec.mode == Mode::min ? "smallest" : "largest", spec.metric,
-                      *better == Mode::max ? "larger" : "smaller"),
-          fmt::format("remove mode, or write mode: {}", to_string(*better)));
+  if (mode != nullptr && mode->is(Kind::scalar) && mode->text == to_string(spec.mode)) return std::nullopt;
+  return diagnostic_at(*file.tree.find("mode"),
+                       fmt::format("mode: {} takes the {} {} for the best, and {} values of it are better",
+                                   to_string(spec.mode), spec.mode == Mode::min ? "smallest" : "largest", spec.metric,
+                                   *better == Mode::max ? "larger" : "smaller"),
+                       fmt::format("remove mode, or write mode: {}", to_string(*better)));
 }
 
 // The sweep selects the best checkpoint; a base that selects by something else is a contradiction.
@@ -193,6 +193,7 @@ struct Sweep::Impl {
   SweepFile file;
   Parsed base;
   std::string resolved;
+  std::optional<Diagnostic> doubtful_mode;
 
   Node value(std::size_t parameter, const TrialValue& value) const {
     const SweepParameter& one = file.spec.parameters[parameter];
@@ -266,7 +267,7 @@ Sweep Sweep::load(const std::string& path, const std::vector<std::string>& set) 
   std::vector<std::string> notes;
   apply({}, impl->file.set, base, of_trials, notes);
   adopt_measure(impl->file, base);
-  check_mode(impl->file, base);
+  impl->doubtful_mode = doubtful_mode_of(impl->file, base);
   check_best(impl->file, base);
   if (!errors.empty()) throw Error(ExitStatus::usage, std::move(errors));
   impl->resolved = print_config(impl->file.tree);
@@ -279,6 +280,7 @@ const SweepSpec& Sweep::spec() const { return impl_->file.spec; }
 const std::string& Sweep::resolved() const { return impl_->resolved; }
 
 const std::string& Sweep::base() const { return impl_->file.base; }
+const std::optional<Diagnostic>& Sweep::doubtful_mode() const { return impl_->doubtful_mode; }
 
 Loaded Sweep::config(const TrialValues& values, std::int64_t replicate, const std::string& name) const {
   Assignments assigned = impl_->assignments(values, replicate);
