@@ -120,7 +120,8 @@ Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const s
     const Place& place = diagnostics.back().place;
     const bool names_file =
         std::any_of(data.files.begin(), data.files.end(), [&](const spec::PathAt& at) { return at.place == place; });
-    const bool is_of_data = error.status() == ExitStatus::data && (names_file || place == data.source_place);
+    const bool is_of_data =
+        error.status() == ExitStatus::data && place.known() && (names_file || place == data.source_place);
     const std::string option = is_of_data ? option_of(data, split) : "";
     if (!option.empty())
       diagnostics.back().notes.push_back("the run's config says where its data is; to evaluate on other data: " +

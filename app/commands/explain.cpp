@@ -21,13 +21,13 @@ namespace pmaptrain::app {
 namespace {
 
 // Measures a module of one member with one batch.
-std::string measured_kernels(const train::Setup& setup, const Backend& backend) {
+std::string measured_kernels(const train::Setup& setup, const Backend& backend, int width) {
   Source source = train::step_source(setup);
   source.members = 1;  // each has the same plan
   const std::unique_ptr<Module> module = backend.load(std::move(source));
   train::set_initial_values(*module, setup);
   train::fill_first_batch(*module, setup);
-  return report::kernels_text(report::measured_kernel_report(backend, *module));
+  return report::kernels_text(report::measured_kernel_report(backend, *module), width);
 }
 
 std::string program_text(const spec::Spec& spec, const Program& program) {
@@ -103,8 +103,8 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   }
   if (kernels) {
     text += memory || parallelism ? "\n" : "";
-    text += measure ? measured_kernels(setup, *run.backend)
-                    : report::kernels_text(report::kernel_report(*run.backend, planned));
+    text += measure ? measured_kernels(setup, *run.backend, width)
+                    : report::kernels_text(report::kernel_report(*run.backend, planned), width);
   }
   streams.out << for_reader(text, streams);
   return 0;

@@ -147,7 +147,6 @@ ProgramSyntax program_syntax() {
 std::string introduction() { return std::string(what_it_does) + "\n" + std::string(first_run); }
 
 std::string overview(int columns) {
-  constexpr int text_width = 100;
   const int width = columns > 0 ? std::min(columns, text_width) : text_width;
   std::vector<Definition> all;
   all.reserve(all_commands.size());

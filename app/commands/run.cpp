@@ -290,7 +290,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (options.resume && !first.is_alone()) loaded = load();
     if (!options.changes.empty()) refuse_first_changes(options, session.run_dir);
     if (std::string text = train::unrepeated_changes_warning(loaded); !text.empty())
-      loaded.notes.push_back(std::move(text));
+      loaded.warnings.push_back(std::move(text));
   } else {
     const train::RunConfig run = train::read_run_config(session.run_dir, first);
     std::vector<std::string> kept = train::kept_decisions(run, loaded);
@@ -306,11 +306,11 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     taken = train::taken_from_config(run, loaded);
     for (std::string& note : train::check_config_continues(run, loaded, resume->checkpoint.state.contents)) {
-      loaded.notes.push_back(std::move(note));
+      loaded.warnings.push_back(std::move(note));
     }
-    loaded.notes.insert(loaded.notes.end(), resume->warnings.begin(), resume->warnings.end());
+    loaded.warnings.insert(loaded.warnings.end(), resume->warnings.begin(), resume->warnings.end());
     for (std::string& warning : train::apply_changes(run, options.changes, loaded, resume->checkpoint.state)) {
-      loaded.notes.push_back(std::move(warning));
+      loaded.warnings.push_back(std::move(warning));
     }
     loaded.spec.model.initial_from.reset();  // it may be gone by now
     if (auto& ensemble = loaded.spec.ensemble) {
@@ -360,7 +360,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       if (finished) {
         display.reset();  // its last line is gone then
         if (session.folder.writes) {
-          if (!display::is_silent(options.display)) print_notes(setup.loaded.facts, streams);
+          if (!display::is_silent(options.display)) print_notes(setup.loaded.facts_and_notes(), streams);
           print_warnings(session.notes, streams);
         }
         return tell_finished(*finished, resume->checkpoint.state, options, streams);

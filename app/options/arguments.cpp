@@ -14,7 +14,7 @@
 namespace pmaptrain::app {
 namespace {
 
-constexpr int text_width = 100, widest_name = 28;
+constexpr int widest_name = 28;
 
 template <class T>
 std::optional<T> parse_whole(std::string_view text) {

@@ -26,8 +26,6 @@ bool ends_in(std::string_view key, std::string_view suffix) {
 
 }  // namespace
 
-std::string short_key(const std::string& key) { return key.substr(last_name(key)); }
-
 std::vector<std::string> short_keys(const std::vector<std::string>& keys) {
   std::vector<std::string> names;
   for (const std::string& key : keys) {

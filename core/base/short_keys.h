@@ -11,7 +11,4 @@ namespace pmaptrain {
 // is not a name on its own: of "model.layers.1" it is "layers.1". Keys are different from one another.
 std::vector<std::string> short_keys(const std::vector<std::string>& keys);
 
-// The same of one key, which other keys may share.
-std::string short_key(const std::string& key);
-
 }  // namespace pmaptrain

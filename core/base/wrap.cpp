@@ -70,13 +70,41 @@ std::size_t end_of_shell_line(std::string_view text, std::size_t i) {
   return text.find_last_not_of(' ', comment - 1) + 1;
 }
 
+// Words in lines of at most `columns` columns, but for words that are longer. The first line begins behind `begin`
+// columns, the others with `hanging` spaces.
+class Lines {
+ public:
+  Lines(int columns, int begin, int hanging) : columns_(columns), hanging_(hanging), column_(begin) {}
+
+  // A word of `width` columns, with `gap` spaces before it unless it is the first; a new line begins with it where
+  // there is no room for `needed` columns.
+  void put(std::string_view word, int width, int gap, int needed) {
+    if (is_first_) gap = 0;
+    if (!is_first_ && column_ + gap + needed > columns_) {
+      text_ += '\n';
+      gap = hanging_;
+      column_ = 0;
+    }
+    text_.append(static_cast<std::size_t>(gap), ' ');
+    text_ += word;
+    column_ += gap + width;
+    is_first_ = false;
+  }
+  int column() const { return column_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  int columns_, hanging_, column_;
+  bool is_first_ = true;
+  std::string text_;
+};
+
 // One line. `is_later`: it is not the first of its text, so it may be a command alone.
 std::string wrapped_line(std::string_view line, int columns, int indent, bool is_later) {
   if (shown_width(line) <= columns) return std::string(line);
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const int hanging = std::min(static_cast<int>(begin) + indent, columns / 4);
-  std::string out(line.substr(0, begin));
-  int column = static_cast<int>(begin);
+  Lines lines(columns, static_cast<int>(begin), hanging);
   int remaining = shown_width(line.substr(begin));                           // columns of the line from `i`
   bool is_alone = is_later && !line.ends_with('.'), is_after_colon = false;  // a sentence is no command
   for (std::size_t i = begin; i < line.size();) {
@@ -93,24 +121,15 @@ std::string wrapped_line(std::string_view line, int columns, int indent, bool is
       // so that it still ends with the others.
       const std::string_view rest = line.substr(word);
       if (const int cell = shown_width(rest.substr(0, rest.find("  "))); hanging + cell <= columns) needed = cell;
-      gap = std::clamp(columns - column - (remaining - gap), least_gap, gap);
+      gap = std::clamp(columns - lines.column() - (remaining - gap), least_gap, gap);
     }
     remaining -= static_cast<int>(word - i) + width;
-    if (i > begin && column + gap + needed > columns) {
-      out += '\n';
-      out.append(static_cast<std::size_t>(hanging), ' ');
-      column = hanging;
-    } else {
-      out.append(static_cast<std::size_t>(gap), ' ');
-      column += gap;
-    }
-    out += line.substr(word, end - word);
-    column += width;
+    lines.put(line.substr(word, end - word), width, gap, needed);
     is_alone = false;
     is_after_colon = end > word && line[end - 1] == ':';
     i = end;
   }
-  return out;
+  return std::string(line.substr(0, begin)) + lines.text();
 }
 
 }  // namespace
@@ -142,25 +161,15 @@ std::string wrapped(std::string_view text, int columns, int indent) {
 }
 
 std::string filled(std::string_view text, int columns, int indent) {
-  std::string out;
-  int column = indent;
+  Lines lines(columns, indent, indent);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     const int width = shown_width(word);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (column > indent && column + 1 + width > columns) {
-      out += '\n';
-      out.append(static_cast<std::size_t>(indent), ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += width;
+    lines.put(word, width, 1, width);
   }
-  return out;
+  return lines.text();
 }
 
 std::string refilled(std::string_view text, int columns) {

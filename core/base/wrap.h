@@ -8,6 +8,9 @@
 
 namespace pmaptrain {
 
+// The columns to which help is filled, where a terminal is wider or there is none.
+constexpr int text_width = 100;
+
 // Terminal columns of a text without its ANSI sequences.
 int shown_width(std::string_view text);
 

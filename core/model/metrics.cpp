@@ -62,21 +62,6 @@ Value squared_error(Builder& b, Value output, Value targets) {
   return mul(b, error, error);
 }
 
-// What was predicted and what is true of several labels, as 0 and 1 [B, L].
-struct Decisions {
-  Value predicted, truth;
-};
-
-// 1 where an output is above the threshold, and where a target is above one half.
-Decisions label_decisions(Builder& b, Value output, Value targets, double threshold) {
-  const DType dtype = b.type(output).dtype;
-  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, threshold)});
-  const Value numbers = cast(b, targets, dtype);
-  const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
-  const Value predicted = cast(b, above, dtype);
-  return {predicted, cast(b, is_true, dtype)};
-}
-
 // The sums over rows of weights, by column of `values` [B, L].
 Value weighed_sum(Builder& b, Value values, Value weights) {
   const Value each = broadcast_along(b, weights, b.type(values).shape, 0);
@@ -88,7 +73,7 @@ using Denominator = double (*)(double predicted, double actual);
 double quotient(double true_positives, double divisor) { return divisor == 0 ? 0 : true_positives / divisor; }
 
 // The average over the labels of each example, [B].
-Value quotients_of_examples(Builder& b, const Decisions& of, bool counts_predicted, bool counts_actual) {
+Value quotients_of_examples(Builder& b, const LabelDecisions& of, bool counts_predicted, bool counts_actual) {
   const Value hits = sum_from(b, mul(b, of.predicted, of.truth), 1);
   const Value predicted = sum_from(b, of.predicted, 1), actual = sum_from(b, of.truth, 1);
   const Value both = mul(b, add(b, predicted, actual), 0.5);
@@ -124,7 +109,7 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
       {}};
   planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     if (multi) {
-      const Decisions of = label_decisions(b, output, targets, *threshold);
+      const LabelDecisions of = label_decisions(b, output, targets, *threshold);
       const Value hits = weighed_sum(b, mul(b, of.predicted, of.truth), rows.weights);
       const Value predicted = weighed_sum(b, of.predicted, rows.weights);
       return std::vector{hits, predicted, weighed_sum(b, of.truth, rows.weights)};
@@ -167,7 +152,7 @@ PlannedMetric class_quotient(const spec::Metric& metric, const Model& model, Den
 }
 
 // Whether each label is predicted right, as 0 and 1 [B, L].
-Value right_labels(Builder& b, const Decisions& of) {
+Value right_labels(Builder& b, const LabelDecisions& of) {
   return cast(b, b.emit(ops::Eq{}, {of.predicted, of.truth}), b.type(of.truth).dtype);
 }
 
@@ -185,7 +170,7 @@ PlannedMetric accuracy_of_labels(const spec::Metric& metric, const Model& model)
   PlannedMetric planned{
       measure_names(metric, model), {{prefix + ".right", {labels}}, {prefix + ".actual", {labels}}}, {}, {}};
   planned.sums = [threshold](Builder& b, Value output, Value targets, const ExampleMask& rows) {
-    const Decisions of = label_decisions(b, output, targets, threshold);
+    const LabelDecisions of = label_decisions(b, output, targets, threshold);
     const Value right = b.emit(ops::ReduceSum{{0}}, {masked(b, rows, right_labels(b, of))});
     return std::vector{right, weighed_sum(b, of.truth, rows.weights)};
   };

@@ -63,6 +63,15 @@ Value predicted_class(Builder& b, Value output, const Decision& decision) {
   return cast(b, rows, DType::i32);
 }
 
+LabelDecisions label_decisions(Builder& b, Value output, Value targets, double threshold) {
+  const DType dtype = b.type(output).dtype;
+  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, threshold)});
+  const Value numbers = cast(b, targets, dtype);
+  const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
+  const Value predicted = cast(b, above, dtype);
+  return {predicted, cast(b, is_true, dtype)};
+}
+
 Value true_class(Builder& b, Value targets) {
   return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
 }

@@ -35,6 +35,13 @@ Decision class_decision(const Model& model, double probability = 0.5);
 // The predicted class, i32 [B], or [B,L] of each position of a sequence. The metric accuracy counts these.
 Value predicted_class(Builder& b, Value output, const Decision& decision);
 
+// What is predicted and what is true of several labels, as 0 and 1 [B, L]: 1 where an output is above the threshold,
+// and where a target is above one half.
+struct LabelDecisions {
+  Value predicted, truth;
+};
+LabelDecisions label_decisions(Builder& b, Value output, Value targets, double threshold);
+
 // The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets);
 // What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. If the last layer

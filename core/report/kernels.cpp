@@ -45,22 +45,30 @@ class Table {
     add_total();
   }
 
-  std::string text() const {
+  std::string text(int width) const {
     std::vector<bool> right{false, false};
     if (!timed_) right.push_back(false);
     right.resize(right.size() + (timed_ ? 5 : 2), true);
-    std::istringstream lines(columns(rows_, right));
+    std::istringstream lines(columns(rows_, right, width));
     std::string out;
     std::size_t row = 0;
+    bool is_first = true;  // of the bands that fit into the width
     std::string part;
     for (std::string line; std::getline(lines, line); ++row) {
+      if (line.empty()) {  // what did not fit follows, for all rows again
+        is_first = false;
+        out += "\n";
+        part.clear();
+        std::getline(lines, line);
+        row = 0;
+      }
       const bool is_step = row > 0 && row <= report_.lines.size();
       if (is_step) {
         const KernelLine& here = report_.lines[row - 1];
         if (here.section != part) out += here.section + ":\n";
         part = here.section;
       }
-      out += line + "\n" + below_[row];
+      out += line + "\n" + (is_first ? below_[row] : "");
     }
     return out;
   }
@@ -119,7 +127,7 @@ class Table {
 
 }  // namespace
 
-std::string kernels_text(const KernelReport& report) {
+std::string kernels_text(const KernelReport& report, int width) {
   struct Sum {
     int count = 0;
     double seconds = 0;
@@ -158,7 +166,7 @@ std::string kernels_text(const KernelReport& report) {
                        with_prefix(report.times->peaks.gemm_flops_per_second, "FLOP/s"),
                        with_prefix(report.times->peaks.copy_bytes_per_second, "B/s"));
   }
-  return out + "\n" + Table(report).text();
+  return out + "\n" + Table(report).text(width);
 }
 
 }  // namespace pmaptrain::report

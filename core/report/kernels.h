@@ -9,6 +9,7 @@ namespace pmaptrain::report {
 
 // The time of a step by implementation, then a table of all instructions in their order, with a total. With times, also
 // the share of each instruction in the step and in the roofline. Reference kernels and layout changes are marked.
-std::string kernels_text(const KernelReport& report);
+// `width`: columns of a terminal; in one that is narrower than the table, columns are below the others; 0: none.
+std::string kernels_text(const KernelReport& report, int width = 0);
 
 }  // namespace pmaptrain::report

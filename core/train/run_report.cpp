@@ -64,7 +64,7 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
                                 first_step);
   }
   emit(started(run_dir, steps, workers, first_step));
-  for (const std::string& note : setup_.loaded.notes) emit(Warned{note});
+  for (const std::string& warning : setup_.loaded.warnings) emit(Warned{warning});
   for (const std::string& note : notes) emit(Warned{note});
   for (const std::string& warning : setup_.warnings) emit(Warned{warning});
   for (const std::string& warning : folder.warnings()) emit(Warned{warning});
@@ -153,7 +153,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, const
       "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
       (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +
       counted(steps_per_epoch, "step") + " an epoch");
-  for (const std::string& fact : setup_.loaded.facts) event.description.push_back("note: " + fact);
+  for (const std::string& note : setup_.loaded.facts_and_notes()) event.description.push_back("note: " + note);
   for (const std::string& note : setup_.source.notes) event.description.push_back("note: " + note);
   return event;
 }

@@ -88,6 +88,12 @@ TEST_CASE("on a narrow terminal tables have no broken cells", "[app]") {
       CHECK(too_wide(text, columns).empty());
     }
   }
+  // What does not fit of a row is below all rows, each with its op and under its stage again.
+  const std::string kernels = shown({"explain", linear, "--kernels", "--workers", "1"}, 60);
+  CHECK(contains(kernels, "stage 1 of 2, one piece of 800 rows:\n  matmul"));
+  const std::size_t below = kernels.find("\n\n  op ", kernels.find("\n  op ") + 1);
+  REQUIRE(below != std::string::npos);
+  CHECK(contains(kernels.substr(below), "  implementation\nstage 1 of 2, one piece of 800 rows:\n  matmul"));
   CHECK(contains(shown({"collectives", "--op", "all_to_all"}, 60),
                  "\n  group          result\n  all 4 devices  [0.0, 10.0, 20.0, 30.0]\n"));
 }

@@ -16,5 +16,4 @@ TEST_CASE("the short name of a key is as many of its last segments as no other k
   CHECK(short_keys({"model.layers.1"}) == Keys{"layers.1"});
   CHECK(short_keys({"model.layers.1", "loss.weights.1", "7"}) == Keys{"layers.1", "weights.1", "7"});
   CHECK(short_keys({}).empty());
-  CHECK(short_key("optimizer.learning_rate") == "learning_rate");
 }

@@ -256,6 +256,23 @@ TEST_CASE("what --change would change is told as its argument", "[spec]") {
   CHECK(words({}, {"seed=1", "data.batch_size=64", "optimizer.sgd.momentum=0.0", "optimizer.clip=1.0"}) == "[][][][]");
 }
 
+TEST_CASE("help of a duration says what a bare number counts", "[spec]") {
+  const std::string steps = "\n  a bare number counts steps; '10 epochs' counts epochs\n";
+  for (const char* const key : {"train.duration", "train.eval_every", "train.checkpoint.every",
+                                "optimizer.learning_rate.warmup_cosine_decay.warmup",
+                                "optimizer.learning_rate.piecewise_constant.boundaries_and_scales",
+                                "optimizer.learning_rate.join.boundaries"}) {
+    CAPTURE(key);
+    CHECK(spec::help(key).find(steps) != std::string::npos);
+  }
+  CHECK(spec::help("data.limit.train").find("\n  a bare number counts examples; '2 batches' counts batches\n") !=
+        std::string::npos);
+  for (const char* const key : {"train.max_time", "mesh.timeout", "data.batch_size"}) {
+    CAPTURE(key);
+    CHECK(spec::help(key).find("bare number") == std::string::npos);
+  }
+}
+
 TEST_CASE("help says which numbers may change within a run", "[spec]") {
   const std::string words = "\n  may change within a run: run RUN --resume --change\n";
   CHECK(spec::help("optimizer.adam.b1").find(words) != std::string::npos);

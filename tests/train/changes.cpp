@@ -47,7 +47,7 @@ class Run {
     const train::RunConfig config = train::read_run_config(path());
     train::check_config_continues(config, loaded);
     for (std::string& warning : train::apply_changes(config, changes, loaded, state)) {
-      loaded.notes.push_back(std::move(warning));
+      loaded.warnings.push_back(std::move(warning));
     }
     const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
     train::check_data_continues(state, setup);

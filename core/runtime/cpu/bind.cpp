@@ -389,7 +389,7 @@ std::vector<StridedCopy> BoundPlan::strided_copies(const Copy& copy, Binding to)
   std::vector<StridedCopy> runs;
   std::size_t last_from = 0, last_to = 0;
   for (std::int64_t i = 0; i < instances; ++i) {
-    if (!extent.axes.empty() && slice_index(plan_, from, extent, extent.instance + i) < 0) continue;
+    if (slice_index(plan_, from, extent, extent.instance + i) < 0) continue;
     const Address source = slice_of_instance(copy.from, i), target = slice_of_instance(copy.to, i);
     const std::size_t from_step = source.offset - last_from, to_step = target.offset - last_to;
     const bool follows =

@@ -11,6 +11,7 @@
 #include "core/spec/rows/sections.h"
 #include "core/spec/yaml/find.h"
 #include "core/spec/yaml/report.h"
+#include "core/spec/yaml/scalar.h"
 
 namespace pmaptrain::spec {
 namespace {
@@ -32,15 +33,20 @@ std::pair<std::string, std::string> divided(const std::string& name, std::size_t
 
 // Whether there is such a metric, of one value.
 bool is_listed(const std::string& metric) {
-  return find_key("metrics." + metric) != nullptr && better_values(metric).has_value();
+  const Key* const key = find_key("metrics." + metric);
+  return key != nullptr && key->need == Need::alternative && better_values(metric).has_value();
 }
 
-// The k of "top_5_accuracy"; empty for other names.
+// The k of "top_5_accuracy"; empty for other names, and for a k that the metric does not take.
 std::string k_of(const std::string& name) {
   constexpr std::string_view before = "top_", after = "_accuracy";
   if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size()) return "";
   const std::string k = name.substr(before.size(), name.size() - before.size() - after.size());
-  return k.find_first_not_of("0123456789") == std::string::npos ? k : "";
+  const Key& key = *find_key("metrics.top_k_accuracy.k");
+  const Number<std::int64_t> number = parse_integer(k);
+  if (!number.ok() || std::to_string(number.value) != k) return "";  // as it would be reported
+  const auto value = static_cast<double>(number.value);
+  return value >= key.low && value <= key.high ? k : "";
 }
 
 // What would make a name one of the measures: it is that of a metric that the config lacks, with or without its
@@ -55,12 +61,15 @@ std::string help_for(const std::string& name, const std::vector<std::string>& me
     if (has(measure)) return "did you mean '" + measure + "'?";
     return asked + (asked.empty() ? "add it to metrics: [" : "Add it to metrics: [") + item + "]";
   };
+  const auto meant_metric = [&](const std::string& metric) {
+    const bool is_top = metric == "top_k_accuracy";
+    return meant(is_top ? to_string(Metric{metric::TopKAccuracy{}}) : metric, metric);
+  };
   const auto other_k =
       std::find_if(measures.begin(), measures.end(), [](const std::string& one) { return !k_of(one).empty(); });
   if (const std::string k = k_of(name); !k.empty()) return meant(name, "top_k_accuracy: {k: " + k + "}");
   if (name == "top_k_accuracy" && other_k != measures.end()) return meant(*other_k, name);
-  if (name == "top_k_accuracy") return meant(to_string(Metric{metric::TopKAccuracy{}}), name);
-  if (is_listed(name)) return meant(name, name);
+  if (is_listed(name)) return meant_metric(name);
   const auto [metric, average] = divided(name, name.find_last_of("/._"));
   const Key* const averages = find_key("metrics." + metric + ".average");
   if (averages != nullptr && average != "none" &&
@@ -72,15 +81,18 @@ std::string help_for(const std::string& name, const std::vector<std::string>& me
   constexpr std::string_view splits[] = {"validation", "valid", "val", "eval", "test", "train"};
   if (std::find(std::begin(splits), std::end(splits), split) != std::end(splits) &&
       (has(measure) || is_listed(measure)))
-    return meant(measure, measure) + (has(measure) ? " The split is always" : "; the split is always") +
+    return meant_metric(measure) + (has(measure) ? " The split is always" : "; the split is always") +
            " validation, or test where there is no validation";
   const auto hint = hint_for("metric", name);
-  if (hint && hint->is_supported()) return meant(std::string(hint->meant), std::string(hint->meant));
+  if (hint && hint->is_supported() && is_listed(std::string(hint->meant)))
+    return meant_metric(std::string(hint->meant));
   std::string help = suggest(name, measures, "metrics");
   if (!help.starts_with("did you mean")) {
     std::vector<std::string> all;
-    for (const Key* const key : alternatives(*find_key("metrics"))) all.emplace_back(key->name());
-    if (const std::string near = nearest(name, all); !near.empty()) return meant(near, near);
+    for (const Key* const key : alternatives(*find_key("metrics"))) {
+      if (is_listed(std::string(key->name()))) all.emplace_back(key->name());
+    }
+    if (const std::string near = nearest(name, all); !near.empty()) return meant_metric(near);
   }
   return help;
 }

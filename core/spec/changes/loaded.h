@@ -28,13 +28,14 @@ struct Node;
 
 struct Loaded {
   Spec spec;
-  std::shared_ptr<const Node> tree;  // the checked config, with the places of its values
-  std::string resolved;              // the resolved config as YAML; running it repeats the run
-  std::vector<Change> recorded;      // what x-changes of the file has; a new run does not repeat it
-  std::vector<Change> changes;       // applied to `spec` and `tree`, in order; see apply_changes()
-  std::vector<std::string> notes;    // what may not be meant, such as "optimizer.sgd replaces optimizer.adam"
-  std::vector<std::string> facts;    // plain information, such as where the data was found
-  Interval max_time;                 // --max-time, which is no part of the config
+  std::shared_ptr<const Node> tree;   // the checked config, with the places of its values
+  std::string resolved;               // the resolved config as YAML; running it repeats the run
+  std::vector<Change> recorded;       // what x-changes of the file has; a new run does not repeat it
+  std::vector<Change> changes;        // applied to `spec` and `tree`, in order; see apply_changes()
+  std::vector<std::string> notes;     // what may not be meant, such as "optimizer.sgd replaces optimizer.adam"
+  std::vector<std::string> facts;     // plain information, such as where the data was found
+  std::vector<std::string> warnings;  // of a run that goes on
+  Interval max_time;                  // --max-time, which is no part of the config
 
   std::vector<std::string> facts_and_notes() const;
 };

@@ -8,11 +8,10 @@
 #include "core/base/wrap.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
+#include "core/spec/types/duration.h"
 
 namespace pmaptrain::spec {
 namespace {
-
-constexpr int text_width = 96;
 
 std::string indented(std::string_view text, std::size_t indent) {
   std::string out;
@@ -72,6 +71,7 @@ std::string help_of(const Key& key, int width) {
   if (options.empty() && (others.empty() || key.need != Need::alternative)) {
     out += "\n  takes " + filled(takes(key), width, 8) + "\n";
   }
+  if (const std::string bare = bare_number_text(key); !bare.empty()) out += "  " + filled(bare, width, 2) + "\n";
   const std::string fallback = fallback_of(key);
   if (!fallback.empty()) out += (options.empty() ? "  " : "\n  ") + fallback + "\n";
   if (key.varies) out += "  may vary between the members of an ensemble\n";

@@ -87,7 +87,9 @@ static Key window_strides() {
           .low = 1,
           .high = 65536,
           .length = 2,
-          .meaning = "Strides along height and width (required, because defaults differ between libraries).",
+          .meaning =
+              "Strides along height and width. They are required, because defaults differ: without strides "
+              "PyTorch and Keras move the window by its own size, Flax by 1.",
           .example = "strides: [2, 2]"};
 }
 

@@ -268,6 +268,14 @@ std::vector<std::string> units_of(const Key& key) {
   return units;
 }
 
+std::string bare_number_text(const Key& key) {
+  const TypeOf type = key.type;
+  if (type == Takes<Amount>::type) return "a bare number counts examples; '2 batches' counts batches";
+  const bool is_duration = type == Type::duration || type == Type::interval || type == Type::scales ||
+                           type == Takes<std::vector<Duration>>::type;
+  return is_duration && key.steps ? "a bare number counts steps; '10 epochs' counts epochs" : "";
+}
+
 void Takes<Duration>::store(const Node& value, Duration& out) {
   const Count& count = parsed_as<Count>(value);
   out = {count.count, count.unit.value_or(Unit::steps), place_of(value)};

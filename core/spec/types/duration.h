@@ -13,6 +13,9 @@ namespace pmaptrain::spec {
 // The units of a duration or amount, in pairs of singular and plural: "step", "steps", ...
 std::vector<std::string> units_of(const Key& key);
 
+// What a number without a unit counts, for help; empty for values that need a unit.
+std::string bare_number_text(const Key& key);
+
 template <>
 struct Takes<Duration> {
   static constexpr const Type& type = Type::duration;

@@ -23,6 +23,15 @@ std::string integers_schema(const Key& key, Definitions& /*named*/) {
 }
 
 Node check_integers(const Key& key, const Node& value, const Reporter& reporter) {
+  // Other libraries take 3 for [3, 3].
+  if (value.is(Kind::scalar) && !value.quoted && key.length > 0) {
+    const Number<std::int64_t> one = parse_integer(value.text);
+    const auto number = static_cast<double>(one.value);
+    if (one.ok() && number >= key.low && number <= key.high) {
+      const std::vector<std::string> all(key.length, std::to_string(one.value));
+      return misspelt_value(key, value, "[" + join(all, ", ") + "]", reporter);
+    }
+  }
   return check_list(key, value, key.length, reporter,
                     [&](const Node& item) { return check_integer(key, item, reporter); });
 }
