@@ -3,8 +3,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
@@ -42,6 +44,24 @@ inline std::string cuda_module() {
   }
   WARN("skipped: the module for GPUs is not built: scripts/build cuda pmaptrain_cuda");
   return "";
+}
+
+// What the module prepares kernels for where there is no GPU: an NVIDIA H100. Null without a module.
+inline gpu::Platform* described(gpu::ModuleOptions options = {}) {
+  const std::string module = cuda_module();
+  if (module.empty()) return nullptr;
+  const Variable named("PMAPTRAIN_CUDA_MODULE", module);
+  options.planned_for = gpu::h100;
+  // The platform must outlive its device; a test's memory is the process's.
+  static std::vector<std::unique_ptr<gpu::Platform>> platforms;
+  platforms.push_back(gpu::load_platform(options));
+  CHECK(platforms.back()->properties(0).compute_capability == 90);
+  return platforms.back().get();
+}
+
+inline std::unique_ptr<gpu::Device> described_device(const gpu::ModuleOptions& options = {}) {
+  gpu::Platform* const platform = described(options);
+  return platform != nullptr ? platform->open(0) : nullptr;
 }
 
 }  // namespace pmaptrain::test

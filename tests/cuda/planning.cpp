@@ -1,14 +1,12 @@
 // What the module prepares for a GPU that is only described: no test here needs one, only the module.
 #include <algorithm>
 #include <filesystem>
-#include <future>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/ops/all.h"
-#include "core/ops/constant/constant.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
@@ -37,26 +35,6 @@ namespace pmaptrain::test {
 namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
-// An NVIDIA H100. Null without a module.
-gpu::Platform* described(gpu::ModuleOptions options = {}) {
-  const std::string module = cuda_module();
-  if (module.empty()) return nullptr;
-  const Variable named("PMAPTRAIN_CUDA_MODULE", module);
-  options.planned_for = gpu::h100;
-  // The platform must outlive its device; a test's memory is the process's.
-  static std::vector<std::unique_ptr<gpu::Platform>> platforms;
-  platforms.push_back(gpu::load_platform(options));
-  CHECK(platforms.back()->properties(0).compute_capability == 90);
-  return platforms.back().get();
-}
-
-std::unique_ptr<gpu::Device> described_device(const gpu::ModuleOptions& options = {}) {
-  gpu::Platform* const platform = described(options);
-  return platform != nullptr ? platform->open(0) : nullptr;
-}
-
-const GpuKernel generated{{GpuGenerated{}}, 0};
 
 struct Example {
   std::string title;
@@ -143,7 +121,7 @@ TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]
       const std::vector<Type> operands = types_of(*program, equation.operands);
       const std::vector<Type> results = types_of(*program, equation.results);
       const GpuRequest request{operands, results, 2, {true, false}, &equation.regions.front(), program->types};
-      CHECK_NOTHROW(device->prepare(equation.op, request, generated));
+      CHECK_NOTHROW(device->prepare(equation.op, request, {{GpuGenerated{}}, 0}));
     }
   }
 }
@@ -365,125 +343,12 @@ TEST_CASE("a matrix product's workspace is the library's, and that of sums which
                     Catch::Contains("batch_matmul of i32 is not supported"));
 }
 
-namespace {
-
-const char* text_of_kernel = "";
-
-gpu::GeneratedSource generate(const Op&, const GpuRequest&) {
-  return {text_of_kernel, {"generated", {1, 1, 1}, 256, {GpuArgument::result(0)}}};
-}
-
-// Prepares one equation of generated code.
-void compile(gpu::Device& device, const char* text) {
-  text_of_kernel = text;
-  const std::vector<Type> types{array(DType::f32, {8})};
-  device.prepare(ops::Neg{}, {types, types, 1, {true}}, generated);
-}
-
-// As a process does that has compiled nothing yet. False without a module.
-bool compile_anew(const char* text) {
-  const auto device = described_device({generate, 0, {}});
-  if (device != nullptr) compile(*device, text);
-  return device != nullptr;
-}
-
-Op constant(double number) { return ops::Constant{DType::f32, {}, number, {}}; }
-
-// A kernel for each number; that for 3 does not compile.
-gpu::GeneratedSource generate_numbered(const Op& op, const GpuRequest&) {
-  const double number = ops::splat_of(op).value_or(0);
-  const std::string literal = number == 3 ? "wrong" : std::to_string(number);
-  return {"extern \"C\" __global__ void generated(double* y) { *y = " + literal + "; }",
-          {"generated", {1, 1, 1}, 1, {GpuArgument::result(0)}}};
-}
-
-std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(cache / "pmaptrain")) files.push_back(entry.path());
-  return files;
-}
-
-}  // namespace
-
-TEST_CASE("generated kernels are compiled once and kept; what is damaged is compiled again", "[cuda][module]") {
-  const TemporaryFolder folder;
-  const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const char* const text = "extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 1; }";
-  if (!compile_anew(text)) return;
-  REQUIRE(kept_in(folder.path()).size() == 1);
-  const std::filesystem::path file = kept_in(folder.path()).front();
-  const std::string whole = read_text(file);
-  CHECK(contains(whole,
-                 "\x7f"
-                 "ELF"));  // machine code
-
-  // What is found is not compiled: time stands still for the file.
-  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-  std::filesystem::last_write_time(file, long_ago);
-  compile_anew(text);
-  CHECK(std::filesystem::last_write_time(file) == long_ago);
-
-  for (const std::string& damaged : {std::string(), whole.substr(0, whole.size() - 1), "x" + whole.substr(1)}) {
-    write_text(file, damaged);
-    compile_anew(text);
-    CHECK(read_text(file) == whole);
-  }
-  compile_anew("extern \"C\" __global__ void generated(float* y) { y[threadIdx.x] = 2; }");
-  CHECK(kept_in(folder.path()).size() == 2);
-}
-
-TEST_CASE("what is generated for several devices is compiled in threads, each text once", "[cuda][module]") {
-  const TemporaryFolder folder;
-  const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  gpu::Platform* const platform = described({generate_numbered, 0, {}});
-  if (platform == nullptr) return;
-  const std::vector<Type> types{array(DType::f32, {8})};
-  const GpuRequest request{types, types, 1, {true}};
-  const auto prepare_all = [&] {
-    const std::unique_ptr<gpu::Device> device = platform->open(0);
-    std::string error;
-    for (double number = 0; number < 6; ++number) device->begin_preparing(constant(number), request, generated);
-    for (double number = 0; number < 6; ++number) {
-      try {
-        device->prepare(constant(number), request, generated);
-      } catch (const Error& failure) {
-        error += failure.diagnostics().front().message;
-      }
-    }
-    return error;
-  };
-  std::future<std::string> other = std::async(std::launch::async, prepare_all);
-  for (const std::string& error : {prepare_all(), other.get()}) {
-    CHECK(contains(error, "identifier \"wrong\" is undefined"));
-    CHECK(error.find("identifier") == error.rfind("identifier"));
-  }
-  CHECK(kept_in(folder.path()).size() == 5);
-}
-
-TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda][module]") {
-  const TemporaryFolder folder;
-  const Variable cache("XDG_CACHE_HOME", folder.write("file", "no folder"));
-  const auto device = described_device({generate, 0, {}});
-  if (device == nullptr) return;
-  CHECK_NOTHROW(compile(*device, "extern \"C\" __global__ void generated(float*) {}"));
-}
-
-TEST_CASE("a generated kernel that does not compile shows the compiler's message", "[cuda][module]") {
-  const TemporaryFolder folder;
-  const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({generate, 0, {}});
-  if (device == nullptr) return;
-  CHECK_THROWS_WITH(
-      compile(*device, "extern \"C\" __global__ void generated(float* y) { y = unknown; }"),
-      Catch::Contains("this is a mistake of pmaptrain") && Catch::Contains("identifier \"unknown\" is undefined"));
-  CHECK(!std::filesystem::exists(folder.path() / "pmaptrain"));
-}
-
 TEST_CASE("a device that is only described runs nothing", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
   CHECK_THROWS_WITH(device->allocate(1), Catch::Contains("this device is only described"));
-  CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, generated), Catch::Contains("nothing generates code for neg"));
+  CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, {{GpuGenerated{}}, 0}),
+                    Catch::Contains("nothing generates code for neg"));
   const GpuKernel unknown{{GpuLaunch{"no_such_kernel", {1, 1, 1}, 256, {}}}, 0};
   CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, unknown), Catch::Contains("there is no kernel 'no_such_kernel'"));
 }
