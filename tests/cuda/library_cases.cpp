@@ -72,6 +72,9 @@ std::vector<NamedCases> mixed_product_cases() {
   return {{"products of bf16 with f32",
            {{ops::Matmul{}, {x, y, bias}},
             {ops::Matmul{.preferred_element_type = DType::f32}, {x, y}},
+            {ops::Matmul{.relu = true}, {x, y, bias}, 3, {true, false, false}},
+            {ops::Matmul{.relu = true}, {x, y, bias}, 3},
+            {ops::Matmul{}, {x, array_of(DType::bf16, {256, 5}), array_of(DType::f32, {5})}, 3},
             {ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}}}}};
 }
 

@@ -94,6 +94,10 @@ cudaError_t apply_epilogue(const Epilogue& what, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream) {
+  return apply_epilogue({to, from, {}, false, 1, elements}, stream);
+}
+
 cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
                       std::size_t element_bytes, cudaStream_t stream) {
   if (rows == 0 || columns == 0) return cudaSuccess;

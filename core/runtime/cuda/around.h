@@ -27,6 +27,9 @@ struct Epilogue {
 };
 cudaError_t apply_epilogue(const Epilogue& what, cudaStream_t stream);
 
+// Copies elements to another type.
+cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream);
+
 // Transposes a matrix with elements of 2, 4 or 8 bytes. For example, the kernel of a convolution [H, W, I, O], as a
 // matrix [HWI, O], becomes [O, H, W, I], the layout that libraries prefer.
 cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,

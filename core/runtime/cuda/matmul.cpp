@@ -29,8 +29,9 @@ class MatmulCommand final : public PreparedCommand {
   MatmulCommand(const GpuMatmul& product, std::string_view op, const GpuRequest& request, cublasLtHandle_t handle,
                 Relu relu)
       : handle_(handle), product_(product), slices_(request) {
-    if (product_.bias) bias_ = bias_of(product_, request);
+    if (product_.bias) bias_ = best_bias(product_);
     if (!empty() && product_.k > 0) choose(op, request, relu);
+    if (converts_bias()) converted_bias_ = parts_.add(bias_bytes());
     if (bias_ == Bias::after_f32_sum) {
       const auto elements = static_cast<std::size_t>(result_rows() * product_.n);
       sums_ = parts_.add(elements * sizeof(float));
@@ -50,14 +51,20 @@ class MatmulCommand final : public PreparedCommand {
   // the result (`after`), or f32 sums from the workspace (`after_f32_sum`).
   enum class Bias : std::uint8_t { none, by_library, after, after_f32_sum };
 
-  // The library adds the bias only if its slices are aligned to 16 bytes: its kernels may read 16 bytes at a time, and
-  // no attribute states another alignment.
-  static Bias bias_of(const GpuMatmul& p, const GpuRequest& request) {
-    if (p.result == DType::bf16 && *p.bias != DType::bf16) return Bias::after_f32_sum;
-    const bool is_aligned = request.devices == 1 || !request.stacked[2] || alignment_of(request.operands[2], 16) == 16;
-    if (p.result == *p.bias && p.result != DType::f64 && is_aligned) return Bias::by_library;
-    return p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after;
+  // The library reads a bias in the type of the result. So an f32 bias of a bf16 result is rounded before it is added,
+  // as in Flax and PyTorch; otherwise f32 sums of the whole result would be written and read once more.
+  bool converts_bias() const { return bias_ == Bias::by_library && *product_.bias != product_.result; }
+  std::size_t bias_bytes() const { return static_cast<std::size_t>(biases() * product_.n) * size_of(product_.result); }
+  std::int64_t biases() const { return product_.bias_stride != 0 ? product_.batch : 1; }  // rows that one call adds
+
+  // The library adds the bias only if the slices that it reads are aligned to 16 bytes: its kernels may read 16 bytes
+  // at a time, and no attribute states another alignment.
+  static Bias best_bias(const GpuMatmul& p) {
+    const bool one_slice = p.batch == 1 || p.bias_stride == 0;
+    const bool is_aligned = one_slice || static_cast<std::size_t>(p.n) * size_of(p.result) % 16 == 0;
+    return p.result != DType::f64 && is_aligned ? Bias::by_library : bias_after(p);
   }
+  static Bias bias_after(const GpuMatmul& p) { return p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after; }
 
   // Chooses whether the library adds the bias and applies relu, and its algorithm. Tries to leave both to the library,
   // then only the bias, then neither, until the library has an algorithm.
@@ -67,7 +74,7 @@ class MatmulCommand final : public PreparedCommand {
     std::vector<std::pair<Bias, bool>> ways{{best, false}};
     const bool may_relu = p.relu && relu == Relu::by_library && p.result != DType::f64;
     if (may_relu && (best == Bias::none || best == Bias::by_library)) ways.insert(ways.begin(), {best, true});
-    if (best == Bias::by_library) ways.emplace_back(p.result == DType::bf16 ? Bias::after_f32_sum : Bias::after, false);
+    if (best == Bias::by_library) ways.emplace_back(bias_after(p), false);
     cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
     for (const auto& [bias, with_relu] : ways) {
       bias_ = bias;
@@ -108,10 +115,10 @@ class MatmulCommand final : public PreparedCommand {
                                                  : bias ? CUBLASLT_EPILOGUE_BIAS
                                                         : CUBLASLT_EPILOGUE_DEFAULT);
     if (bias) {
-      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(*p.bias)));
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(p.result)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
       // The library's heuristics use nothing of this address but its alignment.
-      const std::uintptr_t example = alignment_of(request.operands[2], 256);
+      const std::uintptr_t example = converts_bias() ? 256 : alignment_of(request.operands[2], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
     make_layout(first_, p.operands, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
@@ -169,15 +176,14 @@ class MatmulCommand final : public PreparedCommand {
       const auto elements = static_cast<std::size_t>(result_rows() * p.n);
       check(cudaMemsetAsync(sums, 0, elements * size_of(sum_type()), stream), "a matrix product");
     } else {
-      multiply(stream, slices_.operand(arguments, 0, call), slices_.operand(arguments, 1, call), bias, sums,
-               arguments.workspace + library_part_);
+      multiply(stream, slices_.operand(arguments, 0, call), slices_.operand(arguments, 1, call),
+               converts_bias() ? converted(bias, stream, arguments) : bias, sums, arguments.workspace + library_part_);
     }
     const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
     const bool relu_after = p.relu && !library_relu_;
     if (!bias_after && !relu_after) return;
-    // If bias_stride is not 0, each product of the batch has a bias of its own, so the epilogue runs once for each
-    // product. Otherwise it runs once for all rows.
-    const std::int64_t steps = bias_after && p.bias_stride != 0 ? p.batch : 1;
+    // The epilogue runs once for each product of the batch if each has a bias of its own, otherwise once for all rows.
+    const std::int64_t steps = bias_after ? biases() : 1;
     for (std::int64_t i = 0; i < steps; ++i) {
       const std::int64_t rows = result_rows() / steps;
       const auto at = [&](std::byte* begin, DType dtype) {
@@ -190,6 +196,13 @@ class MatmulCommand final : public PreparedCommand {
       }
       check(apply_epilogue(rest, stream), "adding the bias of a matrix product");
     }
+  }
+
+  const std::byte* converted(const std::byte* bias, cudaStream_t stream, const gpu::LaunchArguments& arguments) const {
+    std::byte* const to = arguments.workspace + converted_bias_;
+    check(convert({product_.result, to}, {*product_.bias, const_cast<std::byte*>(bias)}, biases() * product_.n, stream),
+          "the bias of a matrix product");
+    return to;
   }
 
   void multiply(cudaStream_t stream, const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* sums,
@@ -215,7 +228,7 @@ class MatmulCommand final : public PreparedCommand {
   OwnLayout first_, second_, sum_;  // layouts of our b, of our a and of the result
   cublasLtMatmulAlgo_t algorithm_{};
   WorkspaceLayout parts_;
-  std::size_t sums_ = 0, library_part_ = 0, library_bytes_ = 0;
+  std::size_t converted_bias_ = 0, sums_ = 0, library_part_ = 0, library_bytes_ = 0;
 };
 
 }  // namespace
