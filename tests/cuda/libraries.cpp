@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/bf16.h"
 #include "core/ops/all.h"
+#include "core/ops/matmul/matmul.h"
 #include "tests/catch.h"
 #include "tests/cuda/library_cases.h"
 #include "tests/cuda/on_gpu.h"
@@ -68,6 +70,15 @@ std::vector<Bytes> by_implicit_product(const Convolution& c, KernelCase some) {
   return run_reference(some);
 }
 
+template <class To, class From>
+Bytes converted(const Bytes& values) {
+  std::vector<From> from(values.size() / sizeof(From));
+  std::memcpy(from.data(), values.data(), values.size());
+  std::vector<To> to;
+  for (const From value : from) to.push_back(static_cast<To>(value));
+  return bytes_of(to);
+}
+
 // Some elements of a finite array, far apart, become this.
 void plant(Bytes& values, DType dtype, float special) {
   dispatch(dtype, [&]<class T>() {
@@ -105,6 +116,55 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
   if (!has_gpus()) return;
   for (const NamedCases& some : convolution_cases()) {
     DYNAMIC_SECTION(some.name) { check_all(some); }
+  }
+}
+
+// Where the reference's sum is near the middle between two numbers of bf16, another order of its terms gives the other
+// one. So the gradient is compared as bf16, and that it has no more digits is shown apart.
+TEST_CASE("a GPU's convolutions of bf16 have a bias of f32, and gradients in f32 which are sums rounded to bf16 once",
+          "[cuda][device][kernels][libraries]") {
+  if (!has_gpus()) return;
+  for (const NamedCases& some : mixed_convolution_cases()) {
+    for (KernelCase c : some.cases) {
+      c.complete(7);
+      if (c.op.as<ops::ConvKernelGrad>() == nullptr) {
+        check_on_gpu(c);
+        continue;
+      }
+      run_apart(to_string(c), [&] {
+        const std::vector<Bytes> found = run_on_gpu(c), expected = run_reference(c);
+        CHECK(beyond_rounding({c.results[1]}, {found[1]}, {expected[1]}) == "");
+        const Bytes found_bf16 = converted<bf16, float>(found[0]), expected_bf16 = converted<bf16, float>(expected[0]);
+        CHECK(beyond_rounding({array(DType::bf16, c.results[0].shape)}, {found_bf16}, {expected_bf16}) == "");
+        CHECK((converted<float, bf16>(found_bf16) == found[0]));
+      });
+    }
+  }
+}
+
+// 1 + 2^-8 lies in the middle between two numbers of bf16 and is rounded to 1, as that is even. The least that is added
+// to it would make it the next number.
+TEST_CASE("a GPU rounds a bias of f32 to bf16 before it is added to a product or a convolution that gives bf16",
+          "[cuda][device][kernels][libraries]") {
+  if (!has_gpus()) return;
+  const float bias = std::ldexp(1.0F, -8) + std::ldexp(1.0F, -17);
+  const auto check = [&](const Op& op, const Shape& x, const Shape& kernel, std::int64_t devices) {
+    KernelCase c{op,
+                 {array(DType::bf16, x), array(DType::bf16, kernel), array(DType::f32, {kernel.back()})},
+                 devices,
+                 {true, false, false}};
+    const auto of = [](std::int64_t count, auto value) {
+      return bytes_of(std::vector(static_cast<std::size_t>(count), value));
+    };
+    c.values = {of(numel(x) * devices, bf16(1.0F)), of(numel(kernel), bf16(1.0F / 16)), of(kernel.back(), bias)};
+    c.complete(7);
+    run_apart(to_string(c), [&] { CHECK((run_on_gpu(c)[0] == of(numel(c.results[0]) * devices, bf16(1.0F)))); });
+  };
+  for (const bool relu : {false, true}) {
+    for (const std::int64_t devices : {1, 3}) {
+      check(ops::Matmul{.relu = relu}, {32, 16}, {16, 64}, devices);
+      check(ops::Conv{{1, 1}, {{0, 0}, {0, 0}}, relu, {1, 1}, 1, {}}, {2, 8, 8, 16}, {1, 1, 16, 32}, devices);
+    }
   }
 }
 

@@ -124,6 +124,18 @@ std::vector<NamedCases> convolution_cases() {
   return all;
 }
 
+std::vector<NamedCases> mixed_convolution_cases() {
+  std::vector<KernelCase> cases;
+  for (const Convolution& c : convolutions()) {
+    Three three = three_of(c, DType::bf16, true);
+    three.forward.operands[2].dtype = DType::f32;
+    add_stacked(cases, three.forward.op, three.forward.operands, {true, false, false});
+    const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, true, c.dilation, c.groups, DType::f32};
+    add_stacked(cases, op, three.kernel_grad.operands, {true, true});
+  }
+  return {{"convolutions of bf16 with f32", std::move(cases)}};
+}
+
 std::vector<NamedCases> bias_gradient_cases() {
   const Type x = array_of(DType::f32, {8, 130, 128, 1}), y = array_of(DType::f32, {8, 130, 128, 3});
   return {{"the gradient of a bias",
@@ -151,7 +163,7 @@ Three convolution_of_special_values(DType dtype, bool relu) {
 std::vector<NamedCases> library_cases() {
   std::vector<NamedCases> all;
   for (auto&& some : {product_cases(), long_product_cases(), mixed_product_cases(), convolution_cases(),
-                      bias_gradient_cases(), tf32_cases()}) {
+                      mixed_convolution_cases(), bias_gradient_cases(), tf32_cases()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   for (const DType dtype : {DType::bf16, DType::f32}) {

@@ -40,6 +40,8 @@ Three three_of(const Convolution& c, DType dtype, bool relu = false);
 
 // Each convolution with and without relu, and its gradients with and without that of a bias.
 std::vector<NamedCases> convolution_cases();
+// Of bf16, with a bias of f32, and gradients of kernel and bias in f32.
+std::vector<NamedCases> mixed_convolution_cases();
 // The sum of a bias's gradient over more pixels than one pass of the kernel has.
 std::vector<NamedCases> bias_gradient_cases();
 // A product, and a convolution with its gradients.

@@ -1,9 +1,11 @@
 #include "tests/emulated_gpu/library.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/base/bf16.h"
 #include "core/base/error.h"
 #include "core/ops/all.h"
 #include "core/ops/collective/collective.h"
@@ -41,6 +43,34 @@ RunCommand run_calls(const Call& call, std::int64_t calls, const GpuRequest& req
   };
 }
 
+void round_to_bf16(std::byte* values, std::size_t bytes) {
+  float* const numbers = reinterpret_cast<float*>(values);
+  for (std::size_t i = 0; i < bytes / sizeof(float); ++i) numbers[i] = static_cast<float>(bf16(numbers[i]));
+}
+
+// Operand 2 is an f32 bias. The libraries read it as bf16 where they give bf16.
+RunCommand with_rounded_bias(RunCommand run, const GpuRequest& request) {
+  const std::size_t size =
+      bytes(request.operands[2]) * static_cast<std::size_t>(request.stacked[2] ? request.devices : 1);
+  return [run = std::move(run), size](const test::HostMemory& memory) {
+    std::vector<const std::byte*> operands(memory.operands.begin(), memory.operands.end());
+    const auto rounded = std::make_unique_for_overwrite<std::byte[]>(size);
+    std::copy_n(operands[2], size, rounded.get());
+    round_to_bf16(rounded.get(), size);
+    operands[2] = rounded.get();
+    run({operands, memory.results, memory.scratch});
+  };
+}
+
+// Result 0 is of f32, computed from bf16. The library gives bf16, which a kernel converts.
+RunCommand with_rounded_result(RunCommand run, const GpuRequest& request) {
+  const std::size_t size = bytes(request.results[0]) * static_cast<std::size_t>(request.devices);
+  return [run = std::move(run), size](const test::HostMemory& memory) {
+    run(memory);
+    round_to_bf16(memory.results[0], size);
+  };
+}
+
 }  // namespace
 
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
@@ -54,7 +84,8 @@ RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
   add(operands, transpose_a ? Shape{k, m} : Shape{m, k}, a_stride);
   add(operands, transpose_b ? Shape{n, k} : Shape{k, n}, b_stride);
   if (bias) add(*bias, {n}, bias_stride);
-  return run_calls(call, calls, request);
+  RunCommand run = run_calls(call, calls, request);
+  return bias == DType::f32 && result == DType::bf16 ? with_rounded_bias(std::move(run), request) : run;
 }
 
 RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
@@ -80,7 +111,13 @@ RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
       break;
   }
   call.stacked.assign(call.operands.size(), true);
-  return run_calls(call, calls, request);
+  RunCommand run = run_calls(call, calls, request);
+  if (is_forward && bias == DType::f32 && result == DType::bf16) return with_rounded_bias(std::move(run), request);
+  const bool is_kernel_grad = kind == GpuConv::Kind::kernel_grad;
+  if (is_kernel_grad && operands == DType::bf16 && result == DType::f32) {
+    return with_rounded_result(std::move(run), request);
+  }
+  return run;
 }
 
 std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,

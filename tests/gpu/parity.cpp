@@ -146,7 +146,7 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
   for (const std::string name : {"cnn", "mlp", "mlp_in_part"}) {
     const std::filesystem::path path = folder / "mixed" / name;
     const auto expected = nlohmann::json::parse(testing::read_text(path / "expected.json"))
-                              .at("float32_sums_loss")
+                              .at("gpu_sums_loss")
                               .get<std::vector<double>>();
     for (const int gpus : counts) {
       test::run_apart(name + " on " + std::to_string(gpus) + " GPUs", [&] {

@@ -15,9 +15,11 @@ The modules have dtype=bfloat16 and param_dtype=float32; logits become float32 b
 
                                 float32_loss        in float32
                                 float32_sums_loss   in bfloat16 with pmaptrain's arithmetic, in functions of JAX
+                                gpu_sums_loss       in bfloat16 with that of pmaptrain on GPUs, on four devices
 
 The modules round a product before they add the bias, and round the gradients of parameters and the logits. pmaptrain
-rounds none of these sums but what the next layer reads, once. A case is refused where changes of the initial parameters
+rounds none of these sums but what the next layer reads, once. On GPUs it also rounds a bias before it is added to such
+a sum, and each device's gradient of a convolution's kernel. A case is refused where changes of the initial parameters
 by half a unit in the last place of bfloat16 move the loss by more than WELL_CONDITIONED: a comparison would say little.
 
 XLA is told not to leave out roundings to bfloat16 (xla_allow_excess_precision), so that the results are those of the
@@ -63,7 +65,7 @@ def make_cases() -> dict:
         "mlp_in_part": classes([dense_layer(32), "relu", in_float32, "relu", dense_layer(3)], ADAM, 0.01),
         "mlp": classes([dense_layer(32), "relu", dense_layer(16), "relu", dense_layer(3)], ADAM, 0.01),
         "cnn": images([convolution(8, [3, 3]), "relu", two_by_two, convolution(8, [3, 3]), "relu", two_by_two], ADAM,
-                      0.002),
+                      0.001),
     }
 
 
@@ -158,6 +160,38 @@ def sum_for_float32(x):
 sum_for_float32.defvjp(lambda x: (x, None), lambda _, g: (narrow(g),))
 
 
+@jax.custom_vjp
+def with_narrow_gradient(kernel):
+    return kernel
+
+
+with_narrow_gradient.defvjp(lambda kernel: (kernel, None), lambda _, g: (narrow(g),))
+
+
+ON_GPUS = {"dense", "conv", "relu", "max_pool", "flatten"}
+DEVICES = 4
+
+
+def as_gpus_read(layers, parameters):
+    """The logits are float32, so the bias of the last layer is not rounded."""
+    *inner, _ = named_layers(layers)
+    read = dict(parameters)
+    for name, kind, _, in_float32 in inner:
+        if name in read and not in_float32:
+            read[name] = read[name] | {"bias": rounded(read[name]["bias"])}
+            if kind == "conv":
+                read[name]["kernel"] = with_narrow_gradient(read[name]["kernel"])
+    return read
+
+
+def on_gpus(layers, parameters, x):
+    """Each device has rows of the batch. What it reads of the parameters, and its gradients, are its own."""
+    copies = jax.tree.map(lambda p: jnp.broadcast_to(p, (DEVICES, *p.shape)), parameters)
+    rows = x.reshape(DEVICES, -1, *x.shape[1:])
+    y = jax.vmap(lambda p, x: float32_sums(layers, as_gpus_read(layers, p), x))(copies, rows)
+    return y.reshape(-1, *y.shape[2:])
+
+
 def attention_sums(options, p, x):
     def heads(part):
         return narrow(jnp.einsum("btc,chd->bthd", x, rounded(p[part]["kernel"])) + p[part]["bias"])
@@ -207,19 +241,21 @@ def float32_sums(layers, parameters, x):
     return x
 
 
-def train(apply, parameters, case, data):
-    """Loss and accuracy by step; the gradients of the first step; the logits of the first batch before and after it."""
+def train(apply, parameters, case, data, rows=1):
+    """Loss and accuracy by step; the gradients of the first step; the logits of the first batch before and after it.
+    What is differentiated is the loss times `rows`. Its gradients are then divided, so other numbers are rounded."""
     optimizer = optax.adam(case["learning_rate"])
     history = {"loss": [], "accuracy": []}
 
     def measures(parameters, x, t):
         y = apply(parameters, x)
         loss = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t))
-        return loss, {"loss": loss, "accuracy": jnp.mean(jnp.argmax(y, axis=1) == t)}
+        return rows * loss, {"loss": loss, "accuracy": jnp.mean(jnp.argmax(y, axis=1) == t)}
 
     @jax.jit
     def step(parameters, state, x, t):
         gradients, values = jax.grad(measures, has_aux=True)(parameters, x, t)
+        gradients = jax.tree.map(lambda g: g / rows, gradients)
         updates, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, updates), state, gradients, values
 
@@ -263,6 +299,9 @@ def write_case(name, case, data):
     full_history = train(full, parameters, case, data)[0]
     own_history = train(lambda p, x: float32_sums(case["layers"], p, x), parameters, case, data)[0]
     history["float32_loss"], history["float32_sums_loss"] = full_history["loss"], own_history["loss"]
+    if {kind for _, kind, _, _ in named_layers(case["layers"])} <= ON_GPUS:
+        on_devices = train(lambda p, x: on_gpus(case["layers"], p, x), parameters, case, data, case["batch_size"])[0]
+        history["gpu_sums_loss"] = on_devices["loss"]
     folder = FOLDER / name
     folder.mkdir(parents=True)
     config = fixtures.config_of(name, case) + "precision: mixed_bfloat16\n"

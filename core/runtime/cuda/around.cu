@@ -20,12 +20,14 @@ __global__ void epilogue_kernel(To* to, const From* from, const Bias* bias, bool
   }
 }
 
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 constexpr int tile = 32, tile_rows = 8;
 
-template <class T>
-__global__ void transpose_kernel(T* to, const T* from, std::int64_t rows, std::int64_t columns) {
+template <class To, class From>
+__global__ void transpose_kernel(To* to, const From* from, std::int64_t rows, std::int64_t columns) {
   // One extra element per row, so that the elements of a column are in different memory banks.
-  __shared__ T values[tile][tile + 1];
+  __shared__ From values[tile][tile + 1];
   const std::int64_t tiles = (columns + tile - 1) / tile;
   const std::int64_t row = blockIdx.x / tiles * tile, column = blockIdx.x % tiles * tile;
   for (int r = static_cast<int>(threadIdx.y); r < tile; r += tile_rows) {
@@ -35,23 +37,13 @@ __global__ void transpose_kernel(T* to, const T* from, std::int64_t rows, std::i
   __syncthreads();
   for (int c = static_cast<int>(threadIdx.y); c < tile; c += tile_rows) {
     const std::int64_t i = row + threadIdx.x, k = column + c;
-    if (i < rows && k < columns) to[k * rows + i] = values[threadIdx.x][c];
+    if (i < rows && k < columns) to[k * rows + i] = converted<To>(values[threadIdx.x][c]);
   }
-}
-
-template <class T>
-void launch_transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
-                      cudaStream_t stream) {
-  const auto tiles = static_cast<unsigned>((rows + tile - 1) / tile * ((columns + tile - 1) / tile));
-  transpose_kernel<T><<<tiles, dim3(tile, tile_rows), 0, stream>>>(reinterpret_cast<T*>(to),
-                                                                   reinterpret_cast<const T*>(from), rows, columns);
 }
 
 // A thread adds up `rows_of_part` rows of a column in the first pass. In each later pass it adds up `parts_of_sum`
 // partial sums, until at most that many are left.
 constexpr std::int64_t rows_of_part = 512, parts_of_sum = 64;
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Each thread sums one part of a column; neighbouring threads read neighbouring elements.
 template <class From>
@@ -98,14 +90,16 @@ cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t element
   return apply_epilogue({to, from, {}, false, 1, elements}, stream);
 }
 
-cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
-                      std::size_t element_bytes, cudaStream_t stream) {
+cudaError_t transpose(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
+                      cudaStream_t stream) {
   if (rows == 0 || columns == 0) return cudaSuccess;
-  switch (element_bytes) {
-    case 2: launch_transpose<std::uint16_t>(to, from, rows, columns, stream); break;
-    case 4: launch_transpose<std::uint32_t>(to, from, rows, columns, stream); break;
-    default: launch_transpose<std::uint64_t>(to, from, rows, columns, stream); break;
-  }
+  const auto tiles = static_cast<unsigned>(divided_up(rows, tile) * divided_up(columns, tile));
+  dispatch_floating_elements(to.dtype, [&]<class To>() {
+    dispatch_floating_elements(from.dtype, [&]<class From>() {
+      transpose_kernel<<<tiles, dim3(tile, tile_rows), 0, stream>>>(
+          reinterpret_cast<To*>(to.data), reinterpret_cast<const From*>(from.data), rows, columns);
+    });
+  });
   return cudaGetLastError();
 }
 

@@ -30,10 +30,11 @@ cudaError_t apply_epilogue(const Epilogue& what, cudaStream_t stream);
 // Copies elements to another type.
 cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream);
 
-// Transposes a matrix with elements of 2, 4 or 8 bytes. For example, the kernel of a convolution [H, W, I, O], as a
-// matrix [HWI, O], becomes [O, H, W, I], the layout that libraries prefer.
-cudaError_t transpose(std::byte* to, const std::byte* from, std::int64_t rows, std::int64_t columns,
-                      std::size_t element_bytes, cudaStream_t stream);
+// Transposes the matrix `from` of so many rows and columns, and converts its elements to the type of `to`. For example,
+// the kernel of a convolution [H, W, I, O], as a matrix [HWI, O], becomes [O, H, W, I], the layout that libraries
+// prefer.
+cudaError_t transpose(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
+                      cudaStream_t stream);
 
 // Computes to[c] = the sum over r of from[r, c]. The rows are divided into parts, in a way that depends only on their
 // number. The sums of the parts are stored in `workspace` and then added in order. The first function returns the bytes

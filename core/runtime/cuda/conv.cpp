@@ -20,11 +20,14 @@ struct Way {
   DType bias = DType::f32;  // type of the bias that the plan reads
 };
 
-// All ways, the best one first. Few engines of cuDNN compute f32 results from bf16 operands. None adds an f32 bias to a
-// convolution of bf16 operands, so the bias is rounded to bf16, as in Flax and PyTorch. The last way converts bf16
-// operands to f32; bf16 values are exact in TF32, so tensor cores can still be used without loss.
-std::vector<Way> ways(DType operands, DType result, std::optional<DType> bias, bool relu, Relu variant) {
+// All ways, the best one first. Few engines of cuDNN compute f32 results from bf16 operands, and none the gradient of a
+// kernel, so its f32 sums are rounded to bf16 once, as in Flax and PyTorch. None adds an f32 bias to a convolution of
+// bf16 operands, so the bias is rounded to bf16, as there. The last way converts bf16 operands to f32; bf16 values are
+// exact in TF32, so tensor cores can still be used without loss.
+std::vector<Way> ways(GpuConv::Kind kind, DType operands, DType result, std::optional<DType> bias, bool relu,
+                      Relu variant) {
   std::vector<Way> all;
+  if (kind == GpuConv::Kind::kernel_grad && operands == DType::bf16) result = DType::bf16;
   std::vector<DType> in_plan;
   if (bias) in_plan = {*bias};
   if (bias && *bias != operands) in_plan.push_back(operands);
@@ -70,17 +73,17 @@ class ConvCommand final : public PreparedCommand {
   void make_plan(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
     if (numel(request.results[0]) == 0 || image_.elements == 0) return;
     std::string why;
-    for (const Way& way : ways(image_.dtype, result_, bias_, shape_.relu, relu)) {
+    for (const Way& way : ways(shape_.kind, image_.dtype, result_, bias_, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // otherwise the plan reads copies in the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
-        if (shape_.kind == GpuConv::Kind::kernel_grad) {
+        if (is_kernel_grad()) {
           types.input_alignment = std::min(types.input_alignment, alignment_of(request.operands[other_.index], 16));
         }
       }
       if (bias_ == way.bias) types.bias_alignment = alignment_of(request.operands[2], 16);
-      if (way.sum == result_ && shape_.kind != GpuConv::Kind::kernel_grad) {
+      if (way.sum == result_ && !is_kernel_grad()) {
         types.output_alignment = alignment_of(request.results[0], 16);
       }
       way_ = way;
@@ -94,17 +97,13 @@ class ConvCommand final : public PreparedCommand {
 
   void lay_out() {
     if (plan_ != nullptr) {
-      for (Operand* const operand : {&image_, &other_}) {
-        if (way_.input != operand->dtype) {
-          operand->widened = parts_.add(static_cast<std::size_t>(operand->elements) * sizeof(float));
-        }
-      }
-      const bool gradient = shape_.kind == GpuConv::Kind::kernel_grad;
-      const auto kernel_bytes =
-          static_cast<std::size_t>(numel(shape_.kernel)) * size_of(gradient ? way_.sum : way_.input);
-      kernel_part_ = parts_.add(kernel_bytes);
+      widen(image_);
+      if (is_kernel_grad()) widen(other_);
+      kernel_part_ = parts_.add(static_cast<std::size_t>(numel(shape_.kernel)) * size_of(kernel_type()));
       if (narrows_bias()) rounded_bias_ = parts_.add(static_cast<std::size_t>(shape_.y[3]) * size_of(way_.bias));
-      if (way_.sum != result_) sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
+      if (!is_kernel_grad() && way_.sum != result_) {
+        sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
+      }
       plan_part_ = parts_.add(plan_->workspace());
     }
     if (bias_gradient_) {
@@ -113,6 +112,15 @@ class ConvCommand final : public PreparedCommand {
     workspace_ = parts_.size();
   }
 
+  void widen(Operand& operand) {
+    if (way_.input != operand.dtype) {
+      operand.widened = parts_.add(static_cast<std::size_t>(operand.elements) * size_of(way_.input));
+    }
+  }
+
+  bool is_kernel_grad() const { return shape_.kind == GpuConv::Kind::kernel_grad; }
+  // The type of the kernel in the plan's layout. What transposes the kernel converts it too.
+  DType kernel_type() const { return is_kernel_grad() ? way_.sum : way_.input; }
   // The number of rows of the kernel, seen as a matrix [HWI, O].
   std::int64_t kernel_rows() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2]; }
   std::int64_t pixels() const { return shape_.y[0] * shape_.y[1] * shape_.y[2]; }
@@ -138,37 +146,34 @@ class ConvCommand final : public PreparedCommand {
       check(cudaMemsetAsync(result, 0, static_cast<std::size_t>(sums()) * size_of(result_), stream), "a convolution");
       return finish_sums(stream, arguments, call, {result_, result}, result);
     }
+    const FloatingMatrix kernel{kernel_type(), arguments.workspace + kernel_part_};
     const std::byte* const image = as_input(image_, stream, arguments, call);
-    const std::byte* const other = as_input(other_, stream, arguments, call);
-    std::byte* const kernel = arguments.workspace + kernel_part_;
     std::byte* const sum = way_.sum == result_ ? result : arguments.workspace + sum_part_;
-    ConvMemory memory{.to = sum, .workspace = arguments.workspace + plan_part_};
-    switch (shape_.kind) {
-      case GpuConv::Kind::forward:
-        memory.x = image;
-        if (bias_) memory.bias = slices_.operand(arguments, 2, call);
-        if (narrows_bias()) {
-          convert({way_.bias, arguments.workspace + rounded_bias_}, {*bias_, const_cast<std::byte*>(memory.bias)},
-                  shape_.y[3], stream);
-          memory.bias = arguments.workspace + rounded_bias_;
-        }
-        break;
-      case GpuConv::Kind::input_grad: memory.y = image; break;
-      case GpuConv::Kind::kernel_grad:
-        memory.x = image;
-        memory.y = other;
-        memory.to = kernel;
-        break;
+    ConvMemory memory{.kernel = kernel.data, .to = sum, .workspace = arguments.workspace + plan_part_};
+    if (is_kernel_grad()) {
+      memory.x = image;
+      memory.y = as_input(other_, stream, arguments, call);
+      memory.to = kernel.data;
+      plan_->run(stream, memory);
+      check(transpose({result_, result}, kernel, shape_.kernel[3], kernel_rows(), stream), "a kernel's layout");
+      return;
     }
-    if (shape_.kind != GpuConv::Kind::kernel_grad) {
-      memory.kernel = kernel;
-      check(transpose(kernel, other, kernel_rows(), shape_.kernel[3], size_of(way_.input), stream),
-            "a kernel's layout");
+    if (shape_.kind == GpuConv::Kind::forward) {
+      memory.x = image;
+      if (bias_) memory.bias = slices_.operand(arguments, 2, call);
+      if (narrows_bias()) {
+        std::byte* const rounded = arguments.workspace + rounded_bias_;
+        check(convert({way_.bias, rounded}, {*bias_, const_cast<std::byte*>(memory.bias)}, shape_.y[3], stream),
+              "the bias of a convolution");
+        memory.bias = rounded;
+      }
+    } else {
+      memory.y = image;
     }
+    const std::byte* const other = slices_.operand(arguments, other_.index, call);
+    check(transpose(kernel, {other_.dtype, const_cast<std::byte*>(other)}, kernel_rows(), shape_.kernel[3], stream),
+          "a kernel's layout");
     plan_->run(stream, memory);
-    if (shape_.kind == GpuConv::Kind::kernel_grad) {
-      check(transpose(sum, kernel, shape_.kernel[3], kernel_rows(), size_of(way_.sum), stream), "a kernel's layout");
-    }
     finish_sums(stream, arguments, call, {way_.sum, sum}, result);
   }
 
@@ -177,12 +182,9 @@ class ConvCommand final : public PreparedCommand {
     const std::byte* const given = slices_.operand(arguments, operand.index, call);
     if (!operand.widened) return given;
     std::byte* const widened = arguments.workspace + *operand.widened;
-    convert({DType::f32, widened}, {operand.dtype, const_cast<std::byte*>(given)}, operand.elements, stream);
+    check(convert({way_.input, widened}, {operand.dtype, const_cast<std::byte*>(given)}, operand.elements, stream),
+          "converting an operand");
     return widened;
-  }
-
-  static void convert(FloatingMatrix to, FloatingMatrix from, std::int64_t elements, cudaStream_t stream) {
-    check(apply_epilogue({to, from, {}, false, 1, elements}, stream), "converting an operand");
   }
 
   // Adds the bias, applies relu and rounds to the type of the result, unless the plan has already done so.
