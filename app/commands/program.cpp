@@ -18,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/base/wrap.h"
+#include "core/runtime/backends.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -160,10 +161,15 @@ std::string overview(int columns) {
 int run_program(CommandArguments arguments, const Streams& streams) {
   const auto tell = [&](const std::vector<Diagnostic>& diagnostics, ExitStatus status) {
     const int number = static_cast<int>(status);
+    // The other processes may wait in collectives of their GPUs, where no message reaches them. The launcher ends them
+    // when this process leaves without a word.
+    const bool leaves_at_once = streams.job != nullptr && gpus_are_given_up();
     if (streams.job != nullptr) {
       const int process = streams.job->processes().placement.process;
       if (process != 0) {
-        if (streams.job->fail(status)) std::cerr << "process " << process << ": " << render(diagnostics, false);
+        if (leaves_at_once || streams.job->fail(status))
+          std::cerr << "process " << process << ": " << render(diagnostics, false);
+        if (leaves_at_once) std::_Exit(number);
         return number;
       }
     }
@@ -176,7 +182,7 @@ int run_program(CommandArguments arguments, const Streams& streams) {
       const bool color = display::use_color(color_of(arguments), streams.err_fd);
       delivered = deliver(streams.err, render(diagnostics, color, display::text_columns(streams.err_fd)));
     }
-    if (!delivered) std::_Exit(number);
+    if (!delivered || leaves_at_once) std::_Exit(number);
     if (streams.job != nullptr) streams.job->fail(status);
     return number;
   };

@@ -193,7 +193,6 @@ class Block {
     current_thread->state = Thread::State::waits;
     current_thread->barrier = site;
     current_thread->vote = vote;
-    waits_ = true;
     current_thread->exchanges = false;
     switch_to(*current_thread->fiber, next_ready());
     return any_vote_;
@@ -209,7 +208,6 @@ class Block {
     current_thread->state = Thread::State::waits;
     current_thread->barrier = site;
     current_thread->exchanges = true;
-    waits_ = true;
     if (++warp.arrived == warp_lanes) {
       for (unsigned lane = first; lane < first + warp_lanes; ++lane) {
         if (threads_[lane].barrier != site) {
@@ -230,9 +228,9 @@ class Block {
   bool run_ready_threads() {
     order_ = run_order_.next(static_cast<unsigned>(threads_.size()));
     next_ = 0;
-    waits_ = false;
     if (Thread* const first = next_ready()) begin(*first);
-    return waits_ && !failure_;
+    return !failure_ && std::any_of(threads_.begin(), threads_.end(),
+                                    [](const Thread& thread) { return thread.state != Thread::State::done; });
   }
 
   // The next thread that can run; null if all have run up to a barrier or their end, or if a thread has failed.
@@ -371,7 +369,6 @@ class Block {
   bool any_vote_ = false;
   std::vector<unsigned> order_;  // the order in which run_ready_threads() runs the threads
   std::size_t next_ = 0;         // index in order_
-  bool waits_ = false;           // whether a thread waits at a barrier
   std::exception_ptr failure_;
   Context caller_;
 #if defined(__SANITIZE_ADDRESS__)

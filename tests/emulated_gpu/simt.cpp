@@ -112,6 +112,23 @@ TEST_CASE("lanes that do not exchange with the others of their warp are an error
   };
   CHECK_THROWS_WITH(simt::launch({.grid = {}, .threads = 32}, elsewhere),
                     "thread 0 is at another exchange than others of its warp");
+  // Another warp goes on meanwhile, and ends.
+  const auto returns = [] {
+    if (threadIdx.x < 32) {
+      static_cast<void>(PMAPTRAIN_EXCHANGE(0));
+      return;
+    }
+    __syncthreads();
+  };
+  const auto one_stays = [] {
+    if (threadIdx.x != 40) static_cast<void>(PMAPTRAIN_EXCHANGE(0));
+  };
+  for (const Order order : {Order::forward, Order::reverse, Order::shuffled}) {
+    CHECK_THROWS_WITH(simt::launch({.grid = {}, .threads = 64, .order = order}, returns),
+                      Catch::Contains("has ended and others of its block wait at a barrier"));
+    CHECK_THROWS_WITH(simt::launch({.grid = {}, .threads = 64, .order = order}, one_stays),
+                      Catch::Contains("waits for lanes of its warp that do not come"));
+  }
 }
 
 TEST_CASE("a vote at a barrier is seen by all threads of the block alone", "[emulated_gpu]") {

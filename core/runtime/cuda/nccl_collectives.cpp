@@ -125,6 +125,7 @@ class NcclCommunicator {
       call_ = what;
       call_begin_ = begin;
     };
+    abort_.check();  // another rank may never come
     keep(std::chrono::steady_clock::now());
     const ncclResult_t status = make();
     keep({});

@@ -218,7 +218,7 @@ class Device {
   // this device. Devices of other processes need not meet: no call of a process waits for work of theirs, except for
   // collectives, and calls that create a communicator.
   virtual void barrier(int devices) = 0;
-  // Makes barrier(), wait(), poll() and later calls fail with `reason`. May be called on any thread. A call of a
+  // Makes barrier(), wait(), poll() and later collectives fail with `reason`. May be called on any thread. A call of a
   // library that waits for another rank may go on waiting.
   virtual void abort(const std::string& reason) noexcept = 0;
   // Says which call of a library has made the device's thread wait for other ranks for longer than gpu_timeout(). Empty

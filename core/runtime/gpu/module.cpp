@@ -108,12 +108,23 @@ struct GpuModule::Impl {
       if (transport != nullptr) watch.emplace(*transport);
       do {
         if (watch) watch->goes_on();
-        for (const std::unique_ptr<Worker>& worker : workers) worker->check_for_late_call();
+        look_for_failures();
       } while (!progress.wait_for(ticket.number, interval));
     } catch (...) {
-      if (progress.fail(ticket.number, std::current_exception())) stop_after(message_of(std::current_exception()));
-      throw;
+      fail(ticket.number);
+      progress.wait(ticket.number);  // until other workers use nothing of the caller's; throws the first failure
     }
+  }
+
+  // Throws Error (failed) if a worker is stuck in a call, or if another module has given the GPUs up.
+  void look_for_failures() const {
+    for (const std::unique_ptr<Worker>& worker : workers) worker->check_for_late_call();
+    if (const std::optional<std::string> failure = platform.given_up()) fail_running(*failure);
+  }
+
+  // Takes the current exception for the failure of this ticket, unless there has been one before.
+  void fail(std::int64_t ticket) {
+    if (progress.fail(ticket, std::current_exception())) stop_after(message_of(std::current_exception()));
   }
 
   // Makes all workers leave what they do after the first failure, of a worker or of another process.
@@ -127,10 +138,15 @@ struct GpuModule::Impl {
   // Ends the workers and destroys the devices. Destroying a device may wait for work of other GPUs, so this happens
   // when all workers have finished or failed. Device 0 is destroyed last, because it has allocated the pinned batches,
   // which other devices may read. Once the GPUs are given up, everything stays as it is.
-  static void end(std::unique_ptr<Impl> module) {
+  static void end(std::unique_ptr<Impl>& module) {
     for (const std::unique_ptr<Worker>& worker : module->workers) worker->end();
     const auto has_ended = [&](const std::unique_ptr<Worker>& worker) {
       while (!worker->wait_for_end(std::chrono::milliseconds(50))) {
+        try {
+          module->look_for_failures();
+        } catch (...) {
+          module->fail(module->tickets);
+        }
         if (module->platform.given_up() && module->progress.left_to_stop().count() == 0) return false;
       }
       return true;
@@ -222,13 +238,13 @@ GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOp
   try {
     impl_->start(processes);
   } catch (...) {
-    if (impl_->progress.fail(0, std::current_exception())) impl_->stop_after(message_of(std::current_exception()));
-    Impl::end(std::move(impl_));
+    impl_->fail(0);
+    Impl::end(impl_);
     throw;
   }
 }
 GpuModule::~GpuModule() {
-  if (impl_) Impl::end(std::move(impl_));
+  if (impl_) Impl::end(impl_);
 }
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {

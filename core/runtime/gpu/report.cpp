@@ -34,7 +34,9 @@ bool is_on_tensor_cores(const GpuKernel& kernel, bool tf32) {
   const auto are = [&](DType operands) { return operands == DType::bf16 || (operands == DType::f32 && tf32); };
   const GpuMatmul* const product = kernel.find<GpuMatmul>();
   const GpuConv* const convolution = kernel.find<GpuConv>();
-  return (product != nullptr && are(product->operands)) || (convolution != nullptr && are(convolution->operands)) ||
+  // A depthwise convolution has no products of matrices.
+  const bool has_products = convolution != nullptr && (convolution->kernel[2] > 1 || convolution->x[3] == 1);
+  return (product != nullptr && are(product->operands)) || (has_products && are(convolution->operands)) ||
          kernel.is_on_tensor_cores();
 }
 
