@@ -44,7 +44,7 @@ RunCommand run_calls(const Call& call, std::int64_t calls, const GpuRequest& req
 }
 
 void round_to_bf16(std::byte* values, std::size_t bytes) {
-  float* const numbers = reinterpret_cast<float*>(values);
+  auto* const numbers = reinterpret_cast<float*>(values);
   for (std::size_t i = 0; i < bytes / sizeof(float); ++i) numbers[i] = static_cast<float>(bf16(numbers[i]));
 }
 
