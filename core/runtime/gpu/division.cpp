@@ -72,15 +72,6 @@ std::string help_for(const Mesh& mesh, Limits limits) {
   return counts.empty() ? "" : listed(counts, "or") + " processes with a GPU each would do";
 }
 
-// The number of the device at these coordinates.
-std::int64_t index_of(const Mesh& mesh, const std::vector<std::int64_t>& coordinates) {
-  std::int64_t index = 0;
-  for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
-    index = index * mesh.size(static_cast<int>(axis)) + coordinates[axis];
-  }
-  return index;
-}
-
 }  // namespace
 
 std::int64_t Division::device_of(int gpu, std::int64_t local_device) const {
@@ -93,24 +84,17 @@ std::int64_t Division::device_of(int gpu, std::int64_t local_device) const {
   return index;
 }
 
-int Division::gpu_of(std::int64_t device) const {
-  std::vector<std::int64_t> coordinates(grid.axes().size());
-  for (int axis = static_cast<int>(coordinates.size()) - 1; axis >= 0; --axis) {
-    const std::int64_t size = grid.size(axis) * local.size(axis);
-    coordinates[static_cast<std::size_t>(axis)] = device % size / local.size(axis);
+std::pair<int, std::int64_t> Division::place_of(std::int64_t device) const {
+  std::int64_t gpu = 0, local_device = 0, gpus_behind = 1, devices_behind = 1;
+  for (int axis = static_cast<int>(grid.axes().size()) - 1; axis >= 0; --axis) {
+    const std::int64_t size = grid.size(axis) * local.size(axis), coordinate = device % size;
     device /= size;
+    gpu += coordinate / local.size(axis) * gpus_behind;
+    local_device += coordinate % local.size(axis) * devices_behind;
+    gpus_behind *= grid.size(axis);
+    devices_behind *= local.size(axis);
   }
-  return static_cast<int>(index_of(grid, coordinates));
-}
-
-std::int64_t Division::local_of(std::int64_t device) const {
-  std::vector<std::int64_t> coordinates(local.axes().size());
-  for (int axis = static_cast<int>(coordinates.size()) - 1; axis >= 0; --axis) {
-    const std::int64_t size = grid.size(axis) * local.size(axis);
-    coordinates[static_cast<std::size_t>(axis)] = device % size % local.size(axis);
-    device /= size;
-  }
-  return index_of(local, coordinates);
+  return {static_cast<int>(gpu), local_device};
 }
 
 Division divide(const Mesh& mesh, int gpus, Limits limits) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/mesh/mesh.h"
@@ -19,8 +20,11 @@ struct Division {
   int gpus() const { return static_cast<int>(grid.devices()); }
   // `device` is a number in the whole mesh.
   std::int64_t device_of(int gpu, std::int64_t local_device) const;
-  int gpu_of(std::int64_t device) const;
-  std::int64_t local_of(std::int64_t device) const;
+  int gpu_of(std::int64_t device) const { return place_of(device).first; }
+  std::int64_t local_of(std::int64_t device) const { return place_of(device).second; }
+
+ private:
+  std::pair<int, std::int64_t> place_of(std::int64_t device) const;
 };
 
 // Which parts of a mesh a GPU may get: any sub-box, or only a sub-box that consists of whole blocks (see blocks_of()).

@@ -58,7 +58,7 @@ Plan Lowering::run() {
     if (found != awaited_.end()) awaited[&equation] = found->second;
   }
   schedule_collectives(plan_, awaited);
-  lower_updates();
+  lower_replacements(storage_.updates, nullptr);
   lower_outputs();
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
   place_buffers(plan_);
@@ -296,7 +296,7 @@ void Lowering::lower_loop(const Equation& equation) {
   }
   std::vector<Command>* const outer = std::exchange(commands_, &loop.body);
   for (const Equation& inner : region.equations) lower_equation(inner);
-  lower_yields(equation);
+  lower_replacements(storage_.yields.at(&equation), &equation);
   commands_ = outer;
   add(std::move(loop));
 }

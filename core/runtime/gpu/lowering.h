@@ -70,8 +70,6 @@ class Lowering {
   // another: `operand` itself if it already does, else a copy.
   int with_contiguous_rows(const Equation& equation, int operand);
   void lower_loop(const Equation& equation);
-  // Replaces carries at the end of a loop's body.
-  void lower_yields(const Equation& equation);
 
   // ---- collectives
 
@@ -184,7 +182,8 @@ class Lowering {
 
   // Whether the new value's buffer can lie where the old one does: it is a temporary of its own with the same slices.
   bool fits_in_place(const Replacement& replacement) const;
-  void lower_updates();
+  // Replaces inputs by their updates, or carries at the end of the body of `loop`.
+  void lower_replacements(const std::vector<Replacement>& replacements, const Equation* loop);
   void lower_outputs();
 
   const Program& program_;

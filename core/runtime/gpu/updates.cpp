@@ -1,4 +1,4 @@
-// Lowers the end of a step: updates of inputs, and outputs.
+// Lowers the end of a step, updates of inputs and outputs, and the end of a loop's body.
 #include <utility>
 
 #include "core/base/saturate.h"
@@ -22,36 +22,23 @@ bool is_read_before(const Lifetime& read, const Lifetime& written, const Replace
 
 }  // namespace
 
-void Lowering::lower_updates() {
-  const std::vector<Lifetime> lifetimes = lifetimes_in(plan_.commands, plan_);
-  const auto of = [&](Value value) { return lifetimes[static_cast<std::size_t>(buffer(value))]; };
-  std::vector<Replacement> copies;
-  for (const Replacement& update : storage_.updates) {
-    if (update.how == Replacement::How::none) continue;
-    if (fits_in_place(update) && is_read_before(of(update.to), of(update.from), update)) {
-      buffer_at(buffer(update.from)).pool = Pool::persistent;
-      buffer_at(buffer(update.from)).offset = buffer_of(update.to).offset;
-    } else {
-      copies.push_back(update);
-    }
-  }
-  copy_replacements(copies, nullptr);
-}
-
-void Lowering::lower_yields(const Equation& equation) {
-  // Positions are those in the body alone: a carry that is read by an inner loop is read to that loop's end.
+void Lowering::lower_replacements(const std::vector<Replacement>& replacements, const Equation* loop) {
+  // Positions in a body are those in it alone: a carry that is read by an inner loop is read to that loop's end.
   const std::vector<Lifetime> lifetimes = lifetimes_in(*commands_, plan_);
   const auto of = [&](Value value) { return lifetimes[static_cast<std::size_t>(buffer(value))]; };
   std::vector<Replacement> copies;
-  for (const Replacement& yield : storage_.yields.at(&equation)) {
-    if (yield.how == Replacement::How::none) continue;
-    if (fits_in_place(yield) && is_read_before(of(yield.to), of(yield.from), yield)) {
-      buffer_at(buffer(yield.from)).container = buffer(yield.to);
+  for (const Replacement& each : replacements) {
+    if (each.how == Replacement::How::none) continue;
+    if (!fits_in_place(each) || !is_read_before(of(each.to), of(each.from), each)) {
+      copies.push_back(each);
+    } else if (loop != nullptr) {
+      buffer_at(buffer(each.from)).container = buffer(each.to);
     } else {
-      copies.push_back(yield);
+      buffer_at(buffer(each.from)).pool = Pool::persistent;
+      buffer_at(buffer(each.from)).offset = buffer_of(each.to).offset;
     }
   }
-  copy_replacements(copies, &equation);
+  copy_replacements(copies, loop);
 }
 
 void Lowering::lower_outputs() {
