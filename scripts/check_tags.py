@@ -5,7 +5,7 @@ import pathlib
 import re
 import sys
 
-CASE = re.compile(r'\b(?:TEMPLATE_)?TEST_CASE(?:_METHOD)?\s*\(((?:[^"()]|"(?:[^"\\]|\\.)*")*)')
+CASE = re.compile(r'\b(?:TEMPLATE_|DEVICE_)?TEST_CASE(?:_METHOD)?\s*\(((?:[^"()]|"(?:[^"\\]|\\.)*")*)')
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 

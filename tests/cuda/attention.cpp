@@ -25,14 +25,12 @@ const HeadSizes tile_sizes[] = {{{2, 5, 2, 8}, {2, 5, 1, 8}, true},
                                 {{1, 65, 1, 72}, {1, 65, 1, 72}, true},
                                 {{1, 17, 2, 128}, {1, 80, 2, 128}, false}};
 const Type draws_key{DType::u32, {2}, {}};
-constexpr DType of_attention[] = {DType::bf16, DType::f32, DType::f64};
 
 }  // namespace
 
-TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][kernels]") {
   for (const HeadSizes& s : head_sizes) {
-    for (const DType dtype : of_attention) {
+    for (const DType dtype : floating_types) {
       const Type q{dtype, s.q, {}}, k{dtype, s.k, {}};
       const Type real{dtype == DType::f64 ? DType::f64 : DType::f32, {}, {}};
       check_launches({.op = ops::Attention{s.causal}, .operands = {q, k, k}});
@@ -46,10 +44,9 @@ TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][device][k
   check_launches(ops::Attention{true}, {q, k, k, draws_key, {DType::i64, {2}, {}}, real, real});
 }
 
-TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][kernels]") {
   for (const HeadSizes& s : head_sizes) {
-    for (const DType dtype : of_attention) {
+    for (const DType dtype : floating_types) {
       const Type q{dtype, s.q, {}}, k{dtype, s.k, {}};
       const Type lse{dtype == DType::f64 ? DType::f64 : DType::f32, {s.q[0], s.q[1], s.q[2]}, {}};
       const Type rows{DType::i64, {s.q[0]}, {}}, rate{DType::f32, {}, {}}, scale{lse.dtype, {}, {}};
@@ -69,9 +66,8 @@ TEST_CASE("the GPU's gradients of attention are added in the reference's order",
   }
 }
 
-TEST_CASE("attention in bf16 multiplies on tensor cores, where operands are read 16 bytes at once",
-          "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("attention in bf16 multiplies on tensor cores, where operands are read 16 bytes at once",
+                 "[cuda][kernels]") {
   const Type draws_rate{DType::f32, {}, {}};
   for (const HeadSizes& s : tile_sizes) {
     const Type q{DType::bf16, s.q, {}}, k{DType::bf16, s.k, {}}, lse{DType::f32, {s.q[0], s.q[1], s.q[2]}, {}};

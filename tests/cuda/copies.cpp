@@ -10,9 +10,6 @@ using namespace pmaptrain::test;
 
 namespace {
 
-constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
-                                DType::i64,  DType::u8,  DType::u32, DType::boolean};
-
 KernelCase case_of(const Op& op, DType dtype, const std::vector<Shape>& shapes, std::int64_t devices = 1,
                    const std::vector<bool>& stacked = {}) {
   KernelCase c{op, {}, devices, stacked};
@@ -23,8 +20,7 @@ KernelCase case_of(const Op& op, DType dtype, const std::vector<Shape>& shapes, 
 
 }  // namespace
 
-TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][kernels]") {
   for (const DType dtype : all_dtypes) check_launches(ops::Transpose{{2, 0, 1}}, {{dtype, {3, 5, 7}, {}}});
   check_launches(ops::Transpose{{1, 0}}, {{DType::f32, {1, 9}, {}}});
   check_launches(ops::Transpose{{0, 1, 2}}, {{DType::f32, {2, 3, 4}, {}}});
@@ -33,8 +29,7 @@ TEST_CASE("the GPU's transpose moves elements of every type", "[cuda][device][ke
   check_launches(ops::Transpose{{7, 5, 3, 1, 6, 4, 2, 0}}, {{DType::u8, {2, 3, 2, 3, 2, 3, 2, 3}, {}}});
 }
 
-TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][kernels]") {
   for (const DType dtype : all_dtypes) check_launches(ops::Broadcast{{4, 3, 5}, {1}}, {{dtype, {3}, {}}});
   check_launches(ops::Broadcast{{6, 7}, {}}, {{DType::f32, {}, {}}});
   check_launches(ops::Broadcast{{2, 3, 4, 5}, {0, 2}}, {{DType::f32, {2, 4}, {}}});
@@ -42,8 +37,7 @@ TEST_CASE("the GPU's broadcast repeats along every dimension", "[cuda][device][k
   check_launches(ops::Broadcast{{0, 3}, {1}}, {{DType::f32, {3}, {}}});
 }
 
-TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][kernels]") {
   for (const DType dtype : all_dtypes) {
     check_launches(ops::Slice{{1, 0, 2}, {3, 4, 5}}, {{dtype, {3, 4, 6}, {}}});
     check_launches(ops::Pad{{1, 0, 2}, {0, 3, 1}}, {{dtype, {2, 3, 4}, {}}});
@@ -56,8 +50,7 @@ TEST_CASE("the GPU's slice, pad and reverse keep to their boxes", "[cuda][device
   check_launches(ops::Reverse{{1}}, {{DType::f32, {3, 0}, {}}});
 }
 
-TEST_CASE("the GPU's concatenate puts operands of any size one after another", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's concatenate puts operands of any size one after another", "[cuda][kernels]") {
   for (const DType dtype : all_dtypes) {
     check_launches(ops::Concatenate{1}, {{dtype, {3, 2, 4}, {}}, {dtype, {3, 0, 4}, {}}, {dtype, {3, 5, 4}, {}}});
   }
@@ -66,11 +59,10 @@ TEST_CASE("the GPU's concatenate puts operands of any size one after another", "
   check_launches(ops::Concatenate{0}, {{DType::i32, {3}, {}}});
 }
 
-TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][kernels]") {
   check_launches(ops::Reshape{{6, 2}}, {{DType::f32, {3, 4}, {}}});
   check_launches(ops::Reshape{{0}}, {{DType::f32, {3, 0}, {}}});
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::u32}) {
+  for (const DType dtype : number_types) {
     check_launches(ops::Iota{dtype, {3, 5, 2}, 1}, {});
     check_launches(ops::Iota{dtype, {0, 5}, 1}, {});
     check_launches(ops::Constant{dtype, {3, 5}, 7}, {});
@@ -80,8 +72,7 @@ TEST_CASE("the GPU's reshape, iota and constant fill their results", "[cuda][dev
   check_launches(ops::Constant{DType::f32, {300, 300}, std::numeric_limits<double>::infinity()}, {});
 }
 
-TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "[cuda][kernels]") {
   const auto transposed = [](Shape shape, bool swap) {
     if (swap) std::swap(shape[shape.size() - 2], shape[shape.size() - 1]);
     return shape;
@@ -97,7 +88,7 @@ TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "
                      {{DType::i32, transposed({2, 3, 5, 7}, a), {}}, {DType::i32, transposed({2, 3, 7, 4}, b), {}}});
     }
   }
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+  for (const DType dtype : floating_types) {
     check_launches(ops::Matmul{}, {{dtype, {4, 0}, {}}, {dtype, {0, 3}, {}}});
     check_launches(ops::Matmul{.relu = true}, {{dtype, {4, 0}, {}}, {dtype, {0, 3}, {}}, {dtype, {3}, {}}});
     check_launches(ops::BatchMatmul{}, {{dtype, {2, 4, 0}, {}}, {dtype, {2, 0, 3}, {}}});
@@ -114,7 +105,7 @@ TEST_CASE("the GPU's product of integers, and over nothing, needs no library", "
 }
 
 TEST_CASE("the GPU's products and convolutions of floating types are a library's", "[cuda]") {
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+  for (const DType dtype : floating_types) {
     const auto is_library = [&](const Op& op, const std::vector<Shape>& shapes) {
       return is_by_library(case_of(op, dtype, shapes));
     };

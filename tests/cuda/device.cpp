@@ -65,7 +65,7 @@ TEST_CASE("NCCL's communicator of one rank gives back what the rank has, in a gr
   const auto platform = gpu::load_platform({gpu::generate_source, 0, {}});
   const auto device = platform->open(0);
   const int ranks[] = {0};
-  const gpu::Communicator communicator = device->create_communicator(0, ranks);
+  const gpu::Communicator communicator = device->create_communicator(ranks);
   const std::vector<float> values{1.5F, -0.25F, 3e20F, 0};
   for (const gpu::Collective kind :
        {gpu::Collective::all_reduce_sum, gpu::Collective::all_gather, gpu::Collective::exchange}) {

@@ -142,9 +142,6 @@ std::vector<Type> operands_of(const Op& op, DType dtype, const Shape& shape) {
   return {};
 }
 
-constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
-                                DType::i64,  DType::u8,  DType::u32, DType::boolean};
-
 // Every choice of stacked operands, but for none of them.
 void add_stacked(Generated& kernels, const KernelCase& c) {
   const auto choices = 1U << c.operands.size();
@@ -350,9 +347,7 @@ void add_special_rows(Generated& kernels) {
 }  // namespace
 
 // All that has neither barriers nor shared memory in one case, whose text is compiled once.
-TEST_CASE("generated code of ops and chains has the reference's bits",
-          "[cuda][device][kernels][elementwise][process]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("generated code of ops and chains has the reference's bits", "[cuda][kernels][elementwise][process]") {
   Generated kernels;
   add_elementwise_ops(kernels);
   add_shared_operands(kernels);
@@ -360,8 +355,7 @@ TEST_CASE("generated code of ops and chains has the reference's bits",
   kernels.check();
 }
 
-TEST_CASE("generated code of rows has the reference's bits", "[cuda][device][kernels][process]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("generated code of rows has the reference's bits", "[cuda][kernels][process]") {
   Generated kernels;
   add_rows(kernels);
   add_special_rows(kernels);

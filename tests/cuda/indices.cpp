@@ -22,8 +22,7 @@ Bytes indices_for(DType dtype, std::int64_t count, std::int64_t rows) {
 
 }  // namespace
 
-TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][kernels]") {
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
       const Type table{dtype, {9, 2, 3}, {}}, indices{index, {4, 5}, {}};
@@ -36,8 +35,7 @@ TEST_CASE("the GPU's gather takes rows, and zeros for indices outside", "[cuda][
   }
 }
 
-TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda][kernels]") {
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
       const Type indices{index, {6, 100}, {}}, updates{dtype, {6, 100, 3}, {}};
@@ -45,7 +43,8 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
                      {indices_for(index, 600, 20), random_values(dtype, 1800, 1, false)});
     }
   }
-  // So many rows that updates are sorted, by three digits: two tiles, many updates of a row or few, and indices outside.
+  // So many rows that updates are sorted, by three digits: two tiles, many updates of a row or few, and indices
+  // outside.
   for (const DType dtype : {DType::bf16, DType::f32, DType::u8}) {
     const Type updates{dtype, {2100, 3}, {}};
     for (const auto& [rows, index] : {std::pair{180, DType::i32}, std::pair{70'000, DType::i64}}) {
@@ -66,8 +65,7 @@ TEST_CASE("the GPU's scatter_add adds each row's updates in their order", "[cuda
                  {indices_for(DType::i32, 2, 2)});
 }
 
-TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the table", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the table", "[cuda][kernels]") {
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
       // 24 indices from -2 to 21, each once.
@@ -83,8 +81,7 @@ TEST_CASE("the GPU's scatter puts rows where the indices say, in a copy of the t
   }
 }
 
-TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda][kernels]") {
   for (const DType index : {DType::i32, DType::i64}) {
     check_launches(ops::FirstOccurrence{50}, {{index, {600}, {}}}, {indices_for(index, 600, 50)});
     check_launches(ops::FirstOccurrence{5}, {{index, {1}, {}}}, {indices_for(index, 1, 5)});
@@ -92,8 +89,7 @@ TEST_CASE("the GPU's first_occurrence finds the first of equal indices", "[cuda]
   }
 }
 
-TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][kernels]") {
   for (const DType index : {DType::i32, DType::i64}) {
     for (const DType dtype : number_types) {
       check_launches(ops::OneHot{5, dtype}, {{index, {4, 6}, {}}}, {indices_for(index, 24, 5)});
@@ -102,8 +98,7 @@ TEST_CASE("the GPU's one_hot has a one where the index is inside", "[cuda][devic
   }
 }
 
-TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda][kernels]") {
   for (const DType dtype : number_types) {
     check_launches(ops::TopK{3}, {{dtype, {2, 70}, {}}});
     check_launches(ops::TopK{3}, {{dtype, {3}, {}}});
@@ -114,8 +109,7 @@ TEST_CASE("the GPU's top_k is in falling order, equals by their places", "[cuda]
 
 // On CUDA normal values are the reference's up to rounding, since its logarithm and its cosine are not the C library's;
 // on the host they are the same functions.
-TEST_CASE("the GPU's random values are those of the reference", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's random values are those of the reference", "[cuda][kernels]") {
   const std::vector<Type> operands{{DType::u32, {2}, {}}, {DType::i64, {5}, {}}};
   const std::vector<Bytes> values{bytes_of<std::uint32_t>({0x9E3779B9, 0xFFFFFFFF}),
                                   bytes_of<std::int64_t>({0, 1, std::int64_t{1} << 40, 12345, 7})};

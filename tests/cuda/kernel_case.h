@@ -22,6 +22,9 @@ Bytes bytes_of(const std::vector<T>& values) {
   return bytes;
 }
 
+inline constexpr DType all_dtypes[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
+                                       DType::i64,  DType::u8,  DType::u32, DType::boolean};
+inline constexpr DType floating_types[] = {DType::bf16, DType::f32, DType::f64};
 inline constexpr DType number_types[] = {DType::bf16, DType::f32, DType::f64, DType::i32,
                                          DType::i64,  DType::u8,  DType::u32};
 

@@ -20,7 +20,6 @@ const Pooling poolings[] = {{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}},  // windows apar
                             {{3, 2}, {1, 3}, {{2, 0}, {0, 1}}},  // gaps in one direction
                             {{5, 7}, {1, 1}, {{0, 0}, {0, 0}}}};
 const Shape image{2, 7, 9, 3};
-constexpr DType floating[] = {DType::bf16, DType::f32, DType::f64};
 
 Shape pooled(const Pooling& p) {
   const Mesh mesh;
@@ -30,10 +29,9 @@ Shape pooled(const Pooling& p) {
 
 }  // namespace
 
-TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", "[cuda][kernels]") {
   for (const Pooling& p : poolings) {
-    for (const DType dtype : floating) {
+    for (const DType dtype : floating_types) {
       const Type x{dtype, image, {}}, dy{dtype, pooled(p), {}};
       check_launches(ops::MaxPool{p.window, p.strides, p.padding}, {x});
       for (const bool relu : {false, true}) {
@@ -45,10 +43,9 @@ TEST_CASE("the GPU's max_pool and its gradient find the first maximum, or NaN", 
   check_launches(ops::MaxPoolGrad{}, {{DType::f32, {0, 4, 4, 3}, {}}, {DType::f32, {0, 2, 2, 3}, {}}});
 }
 
-TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's avg_pool and its gradient add in the windows' order", "[cuda][kernels]") {
   for (const Pooling& p : poolings) {
-    for (const DType dtype : floating) {
+    for (const DType dtype : floating_types) {
       for (const bool counts : {false, true}) {
         const Type x{dtype, image, {}}, dy{dtype, pooled(p), {}};
         check_launches(ops::AvgPool{p.window, p.strides, p.padding, counts}, {x});

@@ -15,8 +15,7 @@ std::vector<Bytes> plain(const Type& type) { return {random_values(type.dtype, n
 
 }  // namespace
 
-TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][kernels]") {
   struct Sum {
     Shape shape;
     std::vector<std::int64_t> dims;
@@ -59,17 +58,15 @@ TEST_CASE("the GPU's sums are added in the reference's order", "[cuda][device][k
   }
 }
 
-TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's argmax is the first of the largest, or of NaN", "[cuda][kernels]") {
   for (const DType dtype : number_types) {
     for (const std::int64_t dim : {0, 1, 2}) check_launches(ops::Argmax{dim}, {{dtype, {5, 70, 3}, {}}});
     check_launches(ops::Argmax{1}, {{dtype, {0, 3}, {}}});
   }
 }
 
-TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+DEVICE_TEST_CASE("the GPU's norms are those of the reference up to the order of their sums", "[cuda][kernels]") {
+  for (const DType dtype : floating_types) {
     for (const Shape& shape : {Shape{7}, Shape{13, 700}, Shape{300, 64}, Shape{0, 3}, Shape{3, 0}, Shape{2, 3, 5}}) {
       const Type x{dtype, shape, {}};
       check_launches(ops::Norms{}, {x}, plain(x), 1e-12);
@@ -81,8 +78,7 @@ TEST_CASE("the GPU's norms are those of the reference up to the order of their s
   check_launches(ops::Norms{}, {{DType::f32, {2}, {}}}, {bytes_of<float>({-0.0F, -0.0F})});
 }
 
-TEST_CASE("the GPU's sums of segments are those of the reference up to the order", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's sums of segments are those of the reference up to the order", "[cuda][kernels]") {
   using Table = std::vector<std::int64_t>;
   // Segments of many elements, of one and of none, some of them in others; what lies outside is left out.
   for (const Table& segments : {Table{0, 600, 600, 601, 640, 640, 0, 9100}, Table{-5, 3, 9000, 12000}, Table{}}) {
@@ -95,9 +91,8 @@ TEST_CASE("the GPU's sums of segments are those of the reference up to the order
   }
 }
 
-TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpacks it", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+DEVICE_TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpacks it", "[cuda][kernels]") {
+  for (const DType dtype : floating_types) {
     const std::vector<Type> arrays{
         {dtype, {5, 3}, {}}, {dtype, {64}, {}}, {dtype, {}, {}}, {dtype, {0}, {}}, {dtype, {70}, {}}};
     check_launches(ops::Pack{}, arrays);
@@ -105,8 +100,7 @@ TEST_CASE("the GPU packs arrays into a bucket, with zeros between them, and unpa
   }
 }
 
-TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the GPU's cumsum adds one by one along any dimension", "[cuda][kernels]") {
   for (const DType dtype : number_types) {
     for (const bool reverse : {false, true}) {
       for (const std::int64_t dim : {0, 1, 2}) {

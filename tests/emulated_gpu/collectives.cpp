@@ -17,6 +17,7 @@
 #include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
+#include "tests/ops/kernels.h"
 #include "tests/words.h"
 
 namespace pmaptrain {
@@ -56,25 +57,14 @@ std::vector<std::string> on_threads(gpu::Platform& platform, const std::function
   });
 }
 
-template <class T>
-constexpr DType dtype_of = DType::f32;
-template <>
-constexpr DType dtype_of<double> = DType::f64;
-template <>
-constexpr DType dtype_of<std::int32_t> = DType::i32;
-template <>
-constexpr DType dtype_of<std::int64_t> = DType::i64;
-template <>
-constexpr DType dtype_of<std::uint32_t> = DType::u32;
-
 // One of `devices` devices, which have all allocated memory: a rank of a communicator, unless `ranks` is empty, with
 // elements for it and for what it gets.
 template <class T>
 struct Rank {
   Rank(gpu::Device& on, int devices, std::span<const int> ranks, const std::vector<T>& values, std::size_t results,
-       int key = 0, const gpu::CommunicatorId* id = nullptr)
+       const gpu::CommunicatorId* id = nullptr)
       : device(on),
-        group(ranks.empty() ? gpu::Communicator{} : device.create_communicator(key, ranks, id)),
+        group(ranks.empty() ? gpu::Communicator{} : device.create_communicator(ranks, id)),
         host(device.pinned(std::max(values.size(), results) * sizeof(T))),
         from(device.allocate(values.size() * sizeof(T))),
         to(device.allocate(results * sizeof(T))),
@@ -84,7 +74,7 @@ struct Rank {
     device.order(Stream::compute, Stream::communicate);
     device.barrier(devices);
   }
-  void run(Collective kind, std::size_t bytes = sizeof(T), DType dtype = dtype_of<T>) {
+  void run(Collective kind, std::size_t bytes = sizeof(T), DType dtype = test::dtype_of<T>()) {
     device.collective(Stream::communicate, group, kind, dtype, to, from, bytes);
   }
   void gather() { run(Collective::all_gather); }
@@ -127,7 +117,7 @@ ByRank<T> after(Collective kind, std::size_t elements, const ByRank<T>& values, 
   });
   CHECK(failures == std::vector<std::string>(4));
   const std::size_t parts = kind == Collective::all_reduce_sum ? 2 : 4;  // of a ring, twice a quarter
-  CHECK(test::bytes_between(*platform) == parts * 3 * elements * sizeof(T));
+  CHECK(test::calls_of(*platform).bytes_between == parts * 3 * elements * sizeof(T));
   return found;
 }
 
@@ -198,10 +188,10 @@ TEST_CASE("a collective orders what one rank did before it and another does afte
     rank.gather();
     if (number == 0) rank.device.copy(Stream::compute, rank.from, rank.host, {4});  // while it is sent
   });
-  CHECK(
-      contains(failures[0],
-               "no order between all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 0, "
-               "which reads, and copy of 4 bytes on stream compute of device 0, which writes"));
+  CHECK(contains(
+      failures[0],
+      "no order between all_gather of 4 bytes of f32 in communicator {0, 1} on stream communicate of device 0, "
+      "which reads, and copy of 4 bytes on stream compute of device 0, which writes"));
   CHECK(failures[1].empty());
 }
 
@@ -213,7 +203,7 @@ TEST_CASE("ranks that make different calls are told both", "[emulated_gpu]") {
       if (number == 1) rank.run(kind, bytes, dtype);
     });
     for (const std::string& failure : failures) {
-      CHECK(contains(failure, "the ranks of communicator {0,1} make different calls, as number 2: rank "));
+      CHECK(contains(failure, "the ranks of communicator {0, 1} make different calls, as number 2: rank "));
       CHECK(contains(failure, "rank 0 all_gather of 8 bytes of f32"));
       CHECK(contains(failure, "rank 1 " + other));
     }
@@ -238,7 +228,7 @@ TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[emulated_
         }
       });
   for (const std::size_t rank : {0U, 1U}) {
-    CHECK(contains(failures[rank], "rank 2 did not come to all_gather 2 of communicator {0,1,2}"));
+    CHECK(contains(failures[rank], "rank 2 did not come to all_gather 2 of communicator {0, 1, 2}"));
   }
   CHECK(failures[2] == "rank 0 has given up");
   CHECK(std::chrono::steady_clock::now() - start < 60s);
@@ -246,7 +236,7 @@ TEST_CASE("a rank that is lost is named, and abort() ends its wait", "[emulated_
 
 TEST_CASE("ranks that take communicators in different orders are told where the others wait", "[emulated_gpu]") {
   const auto failures = told({.devices = 2, .patience = 200ms}, [&](Rank<float>& rank, int number) {
-    std::array groups{rank.group, rank.device.create_communicator(1, first_ranks(2))};
+    std::array groups{rank.group, rank.device.create_communicator(first_ranks(2))};
     rank.device.barrier(2);
     if (number == 1) std::swap(groups[0], groups[1]);
     for (const auto group : groups) {
@@ -255,8 +245,8 @@ TEST_CASE("ranks that take communicators in different orders are told where the 
     }
   });
   const std::string text = failures[0] + failures[1];
-  CHECK(contains(text, " did not come to all_gather 1 of communicator {0,1}; rank "));
-  CHECK(contains(text, " waits in all_gather 1 of communicator {0,1}"));
+  CHECK(contains(text, " did not come to all_gather 1 of communicator {0, 1}; rank "));
+  CHECK(contains(text, " waits in all_gather 1 of communicator {0, 1}"));
 }
 
 TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any more", "[emulated_gpu]") {
@@ -268,7 +258,7 @@ TEST_CASE("an abort wakes a rank that waits, and nothing runs on its device any 
       device.abort("it took too long");
     });
     try {
-      device.create_communicator(0, first_ranks(2));
+      device.create_communicator(first_ranks(2));
     } catch (const Error&) {
       device.allocate(1);
     }
@@ -280,11 +270,11 @@ TEST_CASE("a communicator has each rank once, and the device that joins among th
   const auto platform = test::make_emulated({.devices = 2, .patience = 50ms});
   const auto device = platform->open(0);
   for (const auto& [ranks, why] : std::vector<std::pair<std::vector<int>, std::string>>{
-           {{0, 1, 0}, "device 0 cannot join communicator {0,1,0}: rank 0 is in it twice"},
+           {{0, 1, 0}, "device 0 cannot join communicator {0, 1, 0}: rank 0 is in it twice"},
            {{1}, "device 0 cannot join communicator {1}: it is not one of the ranks"},
-           {{0, 2}, "device 0 cannot join communicator {0,2}: there is no device 2"},
-           {{0, 1}, "rank 1 did not come to join 1 of communicator {0,1}"}}) {
-    CHECK(contains(message_of_error([&, &ranks = ranks] { device->create_communicator(0, ranks); }), why));
+           {{0, 2}, "device 0 cannot join communicator {0, 2}: there is no device 2"},
+           {{0, 1}, "rank 1 did not come to join 1 of communicator {0, 1}"}}) {
+    CHECK(contains(message_of_error([&, &ranks = ranks] { device->create_communicator(ranks); }), why));
   }
   Rank<float> alone(*device, 1, first_ranks(1), {1}, 1);
   alone.to = alone.from;
@@ -318,7 +308,7 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
       {"capture()", [](Rank<float>& rank) { rank.device.capture([] {}); }},
       {"allocate()", [](Rank<float>& rank) { rank.device.allocate(1); }},
       {"pinned()", [](Rank<float>& rank) { rank.device.pinned(1); }},
-      {"create_communicator()", [](Rank<float>& rank) { rank.device.create_communicator(1, std::array{0}); }},
+      {"create_communicator()", [](Rank<float>& rank) { rank.device.create_communicator(std::array{0}); }},
   };
   for (const auto& [name, call] : alone) {
     // Around the call of device 0 there are two collectives; the other one makes these alone.
@@ -340,7 +330,7 @@ TEST_CASE("a call that may wait for other devices needs an order on the host wit
     for (const std::string& wrong : {text(nothing, nothing), text(nothing, meet), text(meet, nothing)}) {
       CHECK(contains(wrong, "no order on the host between "));
       CHECK(contains(wrong, name + " of device 0"));
-      CHECK(contains(wrong, "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device 1"));
+      CHECK(contains(wrong, "all_gather of 4 bytes of f32 in communicator {0, 1} on stream communicate of device 1"));
     }
   }
 }
@@ -366,9 +356,9 @@ TEST_CASE("a device ends when the host knows that all collectives are done, and 
   };
   CHECK(misuse_of(true, false).empty());
   CHECK(
-      contains(misuse_of(false, false), "device 0 ends while all_gather of 4 bytes of f32 in communicator {1,2} on "));
+      contains(misuse_of(false, false), "device 0 ends while all_gather of 4 bytes of f32 in communicator {1, 2} on "));
   CHECK(
-      contains(misuse_of(true, true), "device 0 has ended before all_gather of 4 bytes of f32 in communicator {1,2}"));
+      contains(misuse_of(true, true), "device 0 has ended before all_gather of 4 bytes of f32 in communicator {1, 2}"));
 }
 
 TEST_CASE("no module begins, ends or runs collectives while another one may have some under way", "[emulated_gpu]") {
@@ -390,7 +380,7 @@ TEST_CASE("no module begins, ends or runs collectives while another one may have
   const auto ends = [](gpu::Platform& platform) { platform.open(0, 1); };
   CHECK(told_by(true, begins).empty());
   CHECK(told_by(true, ends).empty());
-  const std::string gather = "all_gather of 4 bytes of f32 in communicator {0,1} on stream communicate of device ";
+  const std::string gather = "all_gather of 4 bytes of f32 in communicator {0, 1} on stream communicate of device ";
   CHECK(contains(told_by(false, begins), "allocate() of device 0 may wait for " + gather));
   CHECK(contains(told_by(false, ends), "device 0 ends while " + gather));
 }
@@ -409,7 +399,7 @@ TEST_CASE("devices of several processes join by an identity that one of them has
         failures[process] = message_of_error([&] {
           const int number = static_cast<int>(process);
           const auto device = platforms[process]->open(0, 7, {number, 1});
-          Rank<float> rank(*device, 1, first_ranks(2), {1}, 2, 0, ids[process]);
+          Rank<float> rank(*device, 1, first_ranks(2), {1}, 2, ids[process]);
           rank.gather();
           rank.wait();
           have_gathered[process] = true;
@@ -432,7 +422,7 @@ TEST_CASE("a device that does not come to a barrier is named", "[emulated_gpu]")
   const auto failures = on_threads(*platform, [&](gpu::Device& device, int number) {
     if (number == 0) device.barrier(3);
   });
-  CHECK(contains(failures[0], "ranks 1, 2 did not come to meet 1 of communicator {0,1,2}"));
+  CHECK(contains(failures[0], "ranks 1, 2 did not come to meet 1 of communicator {0, 1, 2}"));
   CHECK(failures[1] + failures[2] == "");
 }
 

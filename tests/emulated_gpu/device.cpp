@@ -19,15 +19,6 @@ constexpr const char* reduction_names[] = {"sum", "max", "min"};
 
 std::string bytes_text(std::size_t bytes) { return counted(static_cast<std::int64_t>(bytes), "byte"); }
 
-// The bytes of `height` rows; one range where they lie one after another.
-std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::PitchedRows& rows, std::size_t pitch) {
-  if (rows.width == 0) return {};
-  if (pitch == rows.width) return {{begin, rows.width * rows.height}};
-  std::vector<Range> ranges;
-  for (std::size_t row = 0; row < rows.height; ++row) ranges.push_back({begin + row * pitch, rows.width});
-  return ranges;
-}
-
 // The entry of a list of a device's, which calls refer to by number.
 template <class List>
 auto& entry_of(List& list, int number, int device, const std::string& lacks) {
@@ -52,7 +43,8 @@ EmulatedDevice::EmulatedDevice(std::shared_ptr<Machine> machine, Opened opened)
       number_(opened.number),
       module_(machine_->of(opened.module)),
       thread_(std::this_thread::get_id()),
-      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number_)) {}
+      random_(machine_->options.seed * 1024 + static_cast<unsigned>(number_)),
+      calls_(machine_->calls) {}
 
 // As on CUDA, it waits for its own streams first.
 EmulatedDevice::~EmulatedDevice() {
@@ -68,6 +60,7 @@ EmulatedDevice::~EmulatedDevice() {
   }
   module_.host_order.ends(number_);
   module_.open.erase(number_);
+  calls_.closed.add(number_);
 }
 
 // A graph continues the stream compute and has lanes of its own for the others.
@@ -99,24 +92,35 @@ void EmulatedDevice::enter_alone(const char* call) {
   }
 }
 
+bool EmulatedDevice::is_forgotten(const std::string& call) {
+  calls_.queued.add(call);
+  return call == calls_.forgotten;
+}
+
 std::shared_ptr<const std::string> EmulatedDevice::describe(const std::string& call, Stream stream) const {
   return std::make_shared<std::string>(call + " on stream " + name_of(stream) + " of device " +
                                        std::to_string(number_));
 }
 
 std::byte* EmulatedDevice::allocate(std::size_t bytes) {
+  ++calls_.memory;
   enter_alone("allocate()");
   const std::lock_guard lock(machine_->mutex);
   return machine_->memory.allocate({opened_.id, number_}, bytes);
 }
 
 std::byte* EmulatedDevice::pinned(std::size_t bytes) {
+  ++calls_.memory;
+  calls_.pinned += bytes;
   enter_alone("pinned()");
   const std::lock_guard lock(machine_->mutex);
   return machine_->memory.pinned({opened_.id, number_}, bytes);
 }
 
 gpu::PreparedKernel EmulatedDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
+  ++calls_.kernels;
+  if (request.tf32) ++calls_.tf32;
+  if (calls_.kernels_that_work-- == 0) fail_running("planted: a kernel cannot be prepared");
   enter_alone("prepare()");
   kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options));
   return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
@@ -140,6 +144,7 @@ void EmulatedDevice::launch(Stream stream, gpu::PreparedKernel kernel, const gpu
 }
 
 void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) {
+  calls_.queued.add(std::string("copy on ") + name_of(stream));
   enter();
   const auto what = describe("copy of " + bytes_text(rows.width * rows.height), stream);
   // One row has no pitch.
@@ -161,7 +166,10 @@ void EmulatedDevice::copy(Stream stream, std::byte* to, const std::byte* from, c
   work.run = [this, rows, to, from, to_pitch, from_pitch, to_host, from_host, accesses = work.accesses](
                  const Call& call, Clock&) {
     const std::lock_guard lock(machine_->mutex);
-    if (from_host) machine_->memory.read_from_host(call, accesses.reads);
+    if (from_host) {
+      machine_->memory.read_from_host(call, accesses.reads);
+      calls_.bytes_from_host += rows.width * rows.height;
+    }
     std::vector<std::byte> for_host(to_host ? rows.width * rows.height : 0);
     for (std::size_t row = 0; row < rows.height && rows.width > 0; ++row) {
       std::byte* const row_to = to_host ? for_host.data() + row * rows.width : to + row * to_pitch;
@@ -202,8 +210,9 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::b
   issue(std::move(work));
 }
 
-gpu::Communicator EmulatedDevice::create_communicator(int key, std::span<const int> ranks,
-                                                      const gpu::CommunicatorId* id) {
+gpu::Communicator EmulatedDevice::create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) {
+  ++calls_.communicators;
+  if (calls_.before_communicator) calls_.before_communicator(number_);
   enter_alone("create_communicator()");
   std::shared_ptr<Rendezvous> between;
   if (id != nullptr) {
@@ -216,13 +225,17 @@ gpu::Communicator EmulatedDevice::create_communicator(int key, std::span<const i
     enter();  // it may have been aborted before it was in the list
   }
   Rendezvous& place = between != nullptr ? *between : module_.rendezvous;
-  std::shared_ptr<Group> group = place.join(number_, key, ranks);
+  std::shared_ptr<Group> group = place.join(number_, ranks);
   communicators_.push_back({std::move(between), std::move(group)});
   return {static_cast<int>(std::ssize(communicators_)) - 1};
 }
 
 void EmulatedDevice::barrier(int devices) {
+  ++calls_.barriers;
   enter_outside_capture("barrier()");
+  // That at the end of a load comes after what is recorded; later ones come in pairs.
+  const bool is_before = std::exchange(next_barrier_is_before_, !next_barrier_is_before_);
+  if (calls_.forgotten == (is_before ? "meet before recording" : "meet after recording")) return;
   if (devices > machine_->options.devices) {
     fail_running("a barrier of " + std::to_string(devices) + " devices, of which the process has " +
                  std::to_string(machine_->options.devices));
@@ -259,7 +272,7 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
         fail_running(*what + " is begun while " + begun + " may run: GPUs may take them in different orders");
       }
       clock.join(host_);
-      machine_->bytes_between += bytes_sent(kind, bytes, ranks);
+      calls_.bytes_between += bytes_sent(kind, bytes, ranks);
     }
     Part mine{&clock, to, from};
     Rendezvous& meeting = between != nullptr ? *between : module_.rendezvous;
@@ -334,6 +347,7 @@ void EmulatedDevice::carry_out(const Work& work, std::size_t lane) {
 }
 
 void EmulatedDevice::order(Stream before, Stream after) {
+  if (is_forgotten(std::string("order ") + name_of(before) + " before " + name_of(after))) return;
   enter();
   if (capture_) return fork_or_join({before, after});
   clocks_[lane_of(after, false)].join(clocks_[lane_of(before, false)]);
@@ -352,6 +366,8 @@ void EmulatedDevice::fork_or_join(Order order) {
 }
 
 gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
+  ++calls_.graphs;
+  if (calls_.graphs_that_work-- == 0) fail_running("planted: a graph cannot be made");
   enter_alone("capture()");
   struct End {
     std::optional<Capture>& capture;
@@ -372,6 +388,12 @@ gpu::Graph EmulatedDevice::capture(const std::function<void()>& record) {
 }
 
 void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
+  if (first == 0) {
+    calls_.queued.add("replay");
+    if (calls_.before_replay) calls_.before_replay(number_);
+  }
+  calls_made_ += count;
+  calls_.are_in_flight(calls_made_ - calls_done_);
   enter_outside_capture("replay()");
   const Recorded& all = entry_of(graphs_, graph.number, number_, "no graph");
   const auto recorded_calls = machine_->options.graphs ? std::span(all)
@@ -398,7 +420,7 @@ void EmulatedDevice::replay_calls(gpu::Graph graph, int first, int count) {
 
 gpu::Event EmulatedDevice::record_event(Stream stream) {
   enter_outside_capture("record_event()");
-  events_.emplace(next_event_, clocks_[lane_of(stream, false)]);
+  events_[next_event_] = {clocks_[lane_of(stream, false)], stream == Stream::compute ? calls_made_ : 0};
   return {next_event_++};
 }
 
@@ -420,18 +442,23 @@ void EmulatedDevice::host_knows(gpu::Event event) {
   check_known(event);
   const auto found = events_.find(event.number);
   if (found == events_.end()) return;
-  host_.join(found->second);
-  std::erase_if(events_, [&](const auto& known) { return host_.covers(known.second); });
+  host_.join(found->second.clock);
+  std::erase_if(events_, [&](const auto& known) {
+    if (!host_.covers(known.second.clock)) return false;
+    calls_done_ = std::max(calls_done_, known.second.calls);
+    return true;
+  });
   const std::lock_guard lock(machine_->mutex);
   machine_->host.join(host_);
   machine_->memory.host_waited(host_);
 }
 
 void EmulatedDevice::wait_event(gpu::Event event, Stream stream) {
+  if (is_forgotten(std::string("follow on ") + name_of(stream))) return;
   enter_outside_capture("wait_event()");
   check_known(event);
   const auto found = events_.find(event.number);
-  clocks_[lane_of(stream, false)].join(found == events_.end() ? host_ : found->second);
+  clocks_[lane_of(stream, false)].join(found == events_.end() ? host_ : found->second.clock);
 }
 
 void EmulatedDevice::stamp(Stream stream, int number) {
@@ -450,22 +477,23 @@ double EmulatedDevice::seconds_between(int from, int to) {
   return std::chrono::duration<double>(stamps_[to] - stamps_[from]).count();
 }
 
-void EmulatedDevice::begin_range(const std::string&) {
+void EmulatedDevice::begin_range(const std::string& name) {
+  calls_.ranges.add(name);
+  ++calls_.open_ranges;
   enter();
   ++ranges_;
 }
 
 void EmulatedDevice::end_range() {
+  --calls_.open_ranges;
   enter();
   if (--ranges_ < 0) fail_running("a range ends on device " + std::to_string(number_) + " that did not begin");
 }
 
 void EmulatedDevice::abort(const std::string& reason) noexcept {
   module_.rendezvous.abort(number_, reason);
-  {
-    const std::lock_guard lock(between_mutex_);
-    for (const auto& each : between_) each->abort(number_, reason);
-  }
+  const std::lock_guard lock(between_mutex_);
+  for (const auto& each : between_) each->abort(number_, reason);
 }
 
 }  // namespace pmaptrain::emulation

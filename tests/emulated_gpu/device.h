@@ -48,7 +48,7 @@ class EmulatedDevice final : public gpu::Device {
   gpu::Event record_event(Stream stream) override;
   bool poll(gpu::Event event) override;
   void wait_event(gpu::Event event, Stream stream) override;
-  gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
+  gpu::Communicator create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
 
@@ -76,6 +76,7 @@ class EmulatedDevice final : public gpu::Device {
   void enter() const;                                  // each call begins with it
   void enter_outside_capture(const char* call) const;  // those that a capture cannot have
   void enter_alone(const char* call);                  // so, too; those that may wait for other devices
+  bool is_forgotten(const std::string& call);          // of those that are told; see DeviceCalls
   std::shared_ptr<const std::string> describe(const std::string& call, Stream stream) const;
   void issue(Work work, bool pinned_allowed = false);
   void carry_out(const Work& work, std::size_t lane);
@@ -89,6 +90,7 @@ class EmulatedDevice final : public gpu::Device {
   OfModule& module_;
   const std::thread::id thread_;
   std::mt19937 random_;
+  test::DeviceCalls& calls_;  // of the machine
   std::array<Clock, lanes> clocks_;
   Clock host_;  // what this device's thread has waited for
   std::vector<std::unique_ptr<EmulatedKernel>> kernels_;
@@ -103,8 +105,14 @@ class EmulatedDevice final : public gpu::Device {
   int collectives_ = 0;
   std::vector<Recorded> graphs_;
   std::optional<Capture> capture_;
-  std::map<std::int64_t, Clock> events_;  // those that the host has not waited for
+  struct Recording {
+    Clock clock;
+    int calls = 0;  // of graphs, which are done with it
+  };
+  std::map<std::int64_t, Recording> events_;  // those that the host has not waited for
   std::int64_t next_event_ = 0;
+  int calls_made_ = 0, calls_done_ = 0;  // of graphs; those that the host has waited for
+  bool next_barrier_is_before_ = false;  // what is recorded
   std::map<int, std::chrono::steady_clock::time_point> stamps_;
   int ranges_ = 0;  // that have not ended
 };

@@ -39,17 +39,6 @@ const std::unordered_map<std::string_view, HostKernel>& host_kernels() {
   return kernels;
 }
 
-std::uint64_t bits_of(const GpuArgument& argument, const HostMemory& memory) {
-  const auto address = [&](const std::byte* data) { return std::bit_cast<std::uint64_t>(data + argument.offset); };
-  switch (argument.kind) {
-    case GpuArgument::Kind::operand: return address(memory.operands[argument.index]);
-    case GpuArgument::Kind::result: return address(memory.results[argument.index]);
-    case GpuArgument::Kind::scratch: return address(memory.scratch);
-    case GpuArgument::Kind::value: break;
-  }
-  return argument.value;
-}
-
 }  // namespace
 
 void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrder order, unsigned seed,
@@ -69,7 +58,7 @@ void launch_on_host(const GpuLaunch& launch, const HostMemory& memory, ThreadOrd
       throw std::logic_error("argument " + std::to_string(i) + " of " + name + " is " +
                              (is_address ? "an address, not a number" : "a number, not an address"));
     }
-    arguments.push_back(bits_of(launch.arguments[i], memory));
+    arguments.push_back(gpu::value_of(launch.arguments[i], memory));
   }
   simt::launch({.grid = {launch.blocks[0], launch.blocks[1], launch.blocks[2]},
                 .threads = launch.threads,

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include "core/kernel/gpu.h"
+#include "core/runtime/gpu/device.h"
 
 namespace pmaptrain::test {
 
@@ -12,11 +11,7 @@ namespace pmaptrain::test {
 enum class ThreadOrder : std::uint8_t { forward, reverse, shuffled };
 
 // The memory of a kernel's run.
-struct HostMemory {
-  std::span<const std::byte* const> operands;
-  std::span<std::byte* const> results;
-  std::byte* scratch = nullptr;
-};
+using HostMemory = gpu::LaunchArguments;
 
 // Runs the launch on the calling thread. Throws std::logic_error where there is no such kernel or the arguments are not
 // of its parameters, and what the kernel's threads throw. A barrier is forgotten as simt::Launch says.

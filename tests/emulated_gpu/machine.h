@@ -107,9 +107,9 @@ struct Machine {
   std::mutex mutex;  // of all but each rendezvous
   Memory memory;
   std::map<int, OfModule> modules;
-  Clock host;                     // what any thread of the host has waited for
-  std::string misuse;             // what was found where nothing can be thrown
-  std::size_t bytes_between = 0;  // that devices have sent to others
+  Clock host;               // what any thread of the host has waited for
+  std::string misuse;       // what was found where nothing can be thrown
+  test::DeviceCalls calls;  // without the mutex
 };
 
 }  // namespace pmaptrain::emulation

@@ -36,6 +36,14 @@ std::vector<std::byte> bytes_in(const std::vector<Range>& ranges) {
 
 }  // namespace
 
+std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::PitchedRows& rows, std::size_t pitch) {
+  if (rows.width == 0) return {};
+  if (pitch == rows.width) return {{begin, rows.width * rows.height}};
+  std::vector<Range> ranges;
+  for (std::size_t row = 0; row < rows.height; ++row) ranges.push_back({begin + row * pitch, rows.width});
+  return ranges;
+}
+
 bool any_overlap(const std::vector<Range>& a, const std::vector<Range>& b) {
   return std::any_of(a.begin(), a.end(),
                      [&](Range x) { return std::any_of(b.begin(), b.end(), [&](Range y) { return overlap(x, y); }); });
@@ -169,7 +177,6 @@ void Memory::send_to_host(const Call& call, const std::vector<Range>& to, std::v
 void Memory::read_from_host(const Call& call, const std::vector<Range>& from) {
   settle_overlapping(from);
   transfers_.push_back({call, false, from, bytes_in(from)});
-  from_host_ += transfers_.back().bytes.size();
 }
 
 void Memory::host_waited(const Clock& host) {

@@ -21,6 +21,9 @@ inline bool overlap(Range a, Range b) {
   return a.size > 0 && b.size > 0 && a.begin < b.begin + b.size && b.begin < a.begin + a.size;
 }
 
+// The bytes of `height` rows; one range where they lie one after another.
+std::vector<Range> ranges_of_rows(const std::byte* begin, const gpu::PitchedRows& rows, std::size_t pitch);
+
 bool any_overlap(const std::vector<Range>& a, const std::vector<Range>& b);
 
 // Whether every byte of `range` lies in one of `others`.
@@ -54,7 +57,6 @@ class Memory {
   void send_to_host(const Call& call, const std::vector<Range>& to, std::vector<std::byte> bytes);
   // A copy from pinned memory: the host must leave that as it is until it has waited.
   void read_from_host(const Call& call, const std::vector<Range>& from);
-  std::size_t bytes_from_host() const { return from_host_; }  // of all such copies
   // Ends the transfers that the host has waited for. Throws Error (failed) where it did not leave the memory alone.
   void host_waited(const Clock& host);
 
@@ -81,7 +83,6 @@ class Memory {
   void settle_each(const std::function<bool(const Transfer&)>& has_ended);
 
   std::size_t limit_;
-  std::size_t from_host_ = 0;
   std::map<int, std::size_t> used_;  // by device
   Blocks blocks_;
   std::list<Transfer> transfers_;  // by the order of their calls

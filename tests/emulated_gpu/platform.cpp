@@ -73,16 +73,6 @@ std::string take_misuse(const gpu::Platform& emulated) {
   return std::exchange(machine.misuse, {});
 }
 
-std::size_t bytes_between(const gpu::Platform& emulated) {
-  emulation::Machine& machine = machine_of(emulated);
-  const std::lock_guard lock(machine.mutex);
-  return machine.bytes_between;
-}
-
-std::size_t bytes_from_host(const gpu::Platform& emulated) {
-  emulation::Machine& machine = machine_of(emulated);
-  const std::lock_guard lock(machine.mutex);
-  return machine.memory.bytes_from_host();
-}
+DeviceCalls& calls_of(const gpu::Platform& emulated) { return machine_of(emulated).calls; }
 
 }  // namespace pmaptrain::test

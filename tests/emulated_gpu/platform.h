@@ -3,10 +3,14 @@
 // declared, memory of another device, ranks that do not meet.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/runtime/gpu/device.h"
@@ -24,6 +28,49 @@ struct Emulation {
   int lost_from = 0;
   bool turned_parts = false;   // planted: what an exchange gets of the ranks begins with that of rank 1, not of rank 0
   int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
+};
+
+// What threads add, until it is taken.
+template <class T>
+class Log {
+ public:
+  void add(T entry) {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  std::vector<T> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(entries_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> entries_;
+};
+
+// What all devices of a platform were called for so far, and what a test plants in these calls.
+struct DeviceCalls {
+  std::atomic<int> memory = 0, kernels = 0, graphs = 0, communicators = 0;  // calls that take time once
+  std::atomic<int> barriers = 0;
+  std::atomic<int> tf32 = 0;                     // kernels that may round to it
+  std::atomic<std::size_t> pinned = 0;           // bytes
+  std::atomic<std::size_t> bytes_between = 0;    // that devices have sent to others, as gpu::bytes_sent() counts them
+  std::atomic<std::size_t> bytes_from_host = 0;  // that were copied to devices
+  std::atomic<int> most_in_flight = 0;           // calls of a device's graphs that its thread did not know to be done
+  void are_in_flight(int calls) {
+    int most = most_in_flight;
+    while (calls > most && !most_in_flight.compare_exchange_weak(most, calls)) continue;
+  }
+  Log<int> closed;          // ranks, in the order in which their devices were closed
+  Log<std::string> queued;  // in order: "replay", "copy on copy", "order compute before copy", "follow on copy"
+  Log<std::string> ranges;  // names for profilers
+  std::atomic<int> open_ranges = 0;
+
+  // Planted: these calls, as `queued` has them, are not made; or "meet before recording", "meet after recording".
+  std::string forgotten;
+  std::atomic<int> graphs_that_work = -1, kernels_that_work = -1;  // planted: after so many, one fails
+  // What a test does before the replay of a device with this rank, and before it joins a communicator.
+  std::function<void(int rank)> before_replay, before_communicator;
 };
 
 // In place of make_gpu_kernel: every equation by its op's reference, as the emulation carries out generated code.
@@ -45,9 +92,7 @@ void host_writes(const gpu::Platform& emulated, gpu::Range range);
 // Empty where nothing is, and again afterwards; the end of the platform and its devices fails a test case otherwise.
 std::string take_misuse(const gpu::Platform& emulated);
 
-// Bytes that all devices have sent to others so far, as gpu::bytes_sent() counts them.
-std::size_t bytes_between(const gpu::Platform& emulated);
-// Bytes that have been copied from the host to all devices so far.
-std::size_t bytes_from_host(const gpu::Platform& emulated);
+// Lives as long as the platform and its devices.
+DeviceCalls& calls_of(const gpu::Platform& emulated);
 
 }  // namespace pmaptrain::test

@@ -12,7 +12,7 @@ namespace {
 
 std::string first_word(const std::string& call) { return call.substr(0, call.find(' ')); }
 
-// "all_gather 7 of communicator {0,1}"
+// "all_gather 7 of communicator {0, 1}"
 std::string numbered(const Group& group, const std::string& call) {
   return first_word(call) + " " + std::to_string(group.round + 1) + " of " + group.name();
 }
@@ -23,13 +23,7 @@ std::size_t Group::place_of(int device) const {
   return static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), device) - ranks.begin());
 }
 
-std::string Group::name() const {
-  std::vector<std::string> numbers;
-  for (const int rank : ranks) numbers.push_back(std::to_string(rank));
-  return "communicator {" + pmaptrain::join(numbers, ",") + "}";
-}
-
-std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int> ranks) {
+std::shared_ptr<Group> Rendezvous::join(int device, std::span<const int> ranks) {
   const Group asked({ranks.begin(), ranks.end()});
   const auto refuse = [&](const std::string& why) {
     fail_running("device " + std::to_string(device) + " cannot join " + asked.name() + ": " + why);
@@ -40,7 +34,7 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
   }
   if (asked.place_of(device) == ranks.size()) refuse("it is not one of the ranks");
   std::shared_ptr<Group> joined;
-  meet(place_of(key, asked.ranks), device, "join with key " + std::to_string(key), &joined, [&](Parts parts) {
+  meet(place_of(asked.ranks), device, "join", &joined, [&](Parts parts) {
     const auto group = std::make_shared<Group>(asked.ranks);
     for (void* const part : parts) *static_cast<std::shared_ptr<Group>*>(part) = group;
   });
@@ -50,12 +44,12 @@ std::shared_ptr<Group> Rendezvous::join(int device, int key, std::span<const int
 Group& Rendezvous::neighbours(int first, int devices) {
   std::vector<int> numbers(static_cast<std::size_t>(devices));
   std::iota(numbers.begin(), numbers.end(), first);
-  return place_of(-1, numbers);
+  return place_of(numbers);
 }
 
-Group& Rendezvous::place_of(int key, const std::vector<int>& ranks) {
+Group& Rendezvous::place_of(const std::vector<int>& ranks) {
   const Lock lock(mutex_);
-  return places_.try_emplace({key, ranks}, ranks).first->second;
+  return places_.try_emplace(ranks, ranks).first->second;
 }
 
 void Rendezvous::meet(Group& group, int device, const std::string& call, void* part,

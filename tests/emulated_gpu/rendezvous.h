@@ -10,10 +10,10 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/runtime/gpu/abort.h"
+#include "core/runtime/gpu/barrier.h"
 
 namespace pmaptrain::emulation {
 
@@ -26,7 +26,7 @@ struct Group {
     std::string call;      // "all_gather of 64 bytes of f32"
   };
   std::size_t place_of(int device) const;  // among the ranks; ranks.size() where it is none of them
-  std::string name() const;                // "communicator {0,1}"
+  std::string name() const { return "communicator " + gpu::ranks_text(ranks); }
 
   const std::vector<int> ranks;
   std::vector<Arrival> arrivals;
@@ -42,7 +42,7 @@ class Rendezvous {
   // All throw Error (failed).
 
   // A new communicator, when all its ranks have called this.
-  std::shared_ptr<Group> join(int device, int key, std::span<const int> ranks);
+  std::shared_ptr<Group> join(int device, std::span<const int> ranks);
 
   // Waits until all ranks have come with the same `call`, whose kind is its first word. The last one calls `complete`
   // with the parts of all, by rank, while the others wait.
@@ -60,16 +60,16 @@ class Rendezvous {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  Group& place_of(int key, const std::vector<int>& ranks);
+  Group& place_of(const std::vector<int>& ranks);
   std::string missing(const Group& group, const std::string& call) const;
   [[noreturn]] void end(Group& group, const std::string& failure);
 
   const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<gpu::Abort> aborts_;                            // by device
-  std::vector<std::string> waits_in_;                         // by device: "all_gather 7 of communicator {0,1}"
-  std::map<std::pair<int, std::vector<int>>, Group> places_;  // by key, -1 for barriers, and ranks
+  std::vector<gpu::Abort> aborts_;            // by device
+  std::vector<std::string> waits_in_;         // by device: "all_gather 7 of communicator {0, 1}"
+  std::map<std::vector<int>, Group> places_;  // where ranks join a communicator, and where they meet on the host
 };
 
 }  // namespace pmaptrain::emulation

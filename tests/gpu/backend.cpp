@@ -89,8 +89,7 @@ TEST_CASE("the backend reports the plan that its module has", "[gpu]") {
   CHECK(report.stages.size() == module->stages(0).size());
 }
 
-TEST_CASE("peak rates of GPUs are those of programs on them", "[gpu][device]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("peak rates of GPUs are those of programs on them", "[gpu]") {
   const auto platform = test::open_gpus(2);
   const gpu::GpuBackend backend([&]() -> gpu::Platform& { return *platform; }, {.gpus = 2});
   for (const DType products : {DType::f32, DType::bf16}) {

@@ -44,9 +44,8 @@ struct Board {
 
 }  // namespace
 
-TEST_CASE("a device reductions arrays in their order, with the bits of the collectives' references",
-          "[gpu][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a device reduces arrays in their order, with the bits of the collectives' references",
+                 "[gpu][kernels]") {
   using Reduction = gpu::Device::Reduction;
   constexpr std::size_t elements = 1000;
   for (const Reduction reduce : {Reduction::sum, Reduction::max, Reduction::min}) {
@@ -73,8 +72,7 @@ TEST_CASE("a device reductions arrays in their order, with the bits of the colle
   }
 }
 
-TEST_CASE("a device copies rows from one pitch to another", "[gpu][device][kernels]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a device copies rows from one pitch to another", "[gpu][kernels]") {
   Bytes values(512);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i % 251);
   Board board(values);
@@ -86,8 +84,7 @@ TEST_CASE("a device copies rows from one pitch to another", "[gpu][device][kerne
   CHECK((board.values() == expected));
 }
 
-TEST_CASE("a device replays a graph that forks and joins as often as it is asked", "[gpu][device][one]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a device replays a graph that forks and joins as often as it is asked", "[gpu][one]") {
   // Beside a sum of three numbers, the last of which it is written over, a copy of the first one.
   const std::vector<float> begin{1, 2, 4, 0};
   Board board(bytes_of(begin));
@@ -103,9 +100,8 @@ TEST_CASE("a device replays a graph that forks and joins as often as it is asked
   CHECK((board.values() == bytes_of<float>({1, 2, 13, 1})));
 }
 
-TEST_CASE("the threads of devices meet on the host, and an abort ends the wait for one that does not come",
-          "[gpu][device]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the threads of devices meet on the host, and an abort ends the wait for one that does not come",
+                 "[gpu]") {
   const auto platform = open_gpus(2);
   std::array<std::atomic<int>, 2> rounds{};
   std::array<std::string, 2> failures;

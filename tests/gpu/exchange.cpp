@@ -23,22 +23,14 @@ using Subtree = gpu::SumTree::Subtree;
 
 const std::size_t always = 1, never = std::size_t{1} << 40;  // as PlanOptions::least_exchanged
 
-struct Exchanging {
-  int gpus = 1;
-  std::size_t least_exchanged = always;
-  bool turned_parts = false;
-  std::size_t message_bytes = gpu::PlanOptions{}.message_bytes;
-};
-
 // Two steps. Fails unless the GPUs send what the plan says.
-test::Values run_exchanging(const std::shared_ptr<const Program>& program, const Exchanging& how) {
-  constexpr std::size_t steps = 2;
-  const auto platform = test::make_emulated({.devices = how.gpus, .turned_parts = how.turned_parts});
-  const gpu::PlanOptions options{.message_bytes = how.message_bytes, .least_exchanged = how.least_exchanged};
-  const auto module = test::load_on(*platform, how.gpus, {{{"test", program, 1}}}, options);
-  test::Values found = test::run(*module, test::uneven_inputs(*program, 6), steps);
-  const std::size_t sent = gpu::sent_bytes_of(test::plan_of(program, how.gpus, options));
-  CHECK(test::bytes_between(*platform) == steps * static_cast<std::size_t>(how.gpus) * sent);
+test::Values run_exchanging(const std::shared_ptr<const Program>& program, const test::OnGpus& how,
+                            bool turned_parts = false) {
+  const auto platform = test::make_emulated({.devices = how.gpus, .turned_parts = turned_parts});
+  const auto module = test::load_on(*platform, how.gpus, {{{"test", program, 1}}}, how.plan());
+  test::Values found = test::run(*module, test::uneven_inputs(*program, 6), 2);
+  const std::size_t sent = gpu::sent_bytes_of(test::plan_of(program, how.gpus, how.plan()));
+  CHECK(test::calls_of(*platform).bytes_between == 2 * static_cast<std::size_t>(how.gpus) * sent);
   return found;
 }
 
@@ -51,7 +43,7 @@ void check_bits_of_one(const std::shared_ptr<const Program>& program,
     for (const std::size_t least : least_exchanged) {
       for (const std::size_t message : message_bytes) {
         INFO("GPUs " << gpus << ", exchanged from " << least << ", messages of " << message);
-        CHECK((run_exchanging(program, {gpus, least, false, message}) == one));
+        CHECK((run_exchanging(program, {.gpus = gpus, .message_bytes = message, .least_exchanged = least}) == one));
       }
     }
   }
@@ -116,7 +108,8 @@ TEST_CASE("steps of shipped configs whose gradients are exchanged have the bits 
     INFO(config);
     check_bits_of_one(program, {always});
     // Parts that GPUs get in another order than theirs change the bits.
-    CHECK_FALSE((run_exchanging(program, {most, always, true}) == run_exchanging(program, {})));
+    CHECK_FALSE(
+        (run_exchanging(program, {.gpus = most, .least_exchanged = always}, true) == run_exchanging(program, {})));
   }
 }
 
@@ -250,7 +243,7 @@ TEST_CASE("GPUs send what the plans of shipped configs say, a ring's bytes of th
       INFO(config << ", deterministic " << deterministic);
       CHECK(planned > 0);
       // Of two GPUs in three steps; an evaluation sends little.
-      const std::size_t steps = std::size_t{2} * 3 * planned, all = test::bytes_between(gpus.platform());
+      const std::size_t steps = std::size_t{2} * 3 * planned, all = test::calls_of(gpus.platform()).bytes_between;
       CHECK((steps <= all && all <= steps + steps / 4));
       const std::string text = report::kernels_text(report::kernel_report(*run.backend, *run.planned));
       CHECK(text.find("each GPU sends " + human_bytes(static_cast<double>(planned)) + " to the others in a step\n") !=

@@ -12,7 +12,6 @@
 #include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
-#include "tests/emulated_gpu/platform.h"
 #include "tests/files.h"
 
 namespace pmaptrain::test {
@@ -121,8 +120,9 @@ bool has_cuda_gpu() {
 
 bool has_gpus() { return !tests_use_cuda() || has_cuda_gpu(); }
 
-std::unique_ptr<gpu::Platform> open_gpus(int count) {
-  if (!tests_use_cuda()) return make_emulated({.devices = count, .seed = static_cast<unsigned>(count)});
+std::unique_ptr<gpu::Platform> open_gpus(int count, std::size_t memory) {
+  if (!tests_use_cuda())
+    return make_emulated({.devices = count, .memory = memory, .seed = static_cast<unsigned>(count)});
   const bool are_there =
       count == 1 || (test_gpus().counts != Counts::virtual_gpus && count <= static_cast<int>(gpus_here().all.size()));
   return gpu::load_platform({gpu::generate_source, are_there ? 0 : count, {}});

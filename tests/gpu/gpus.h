@@ -1,5 +1,6 @@
-// The GPUs of the cases that are tagged [device]: emulated ones, or with PMAPTRAIN_TEST_GPUS=cuda those of this
-// machine. So each of them runs everywhere, but for those that are also tagged [cuda_only], which ask for CUDA itself.
+// The GPUs of the cases that are tagged [device] (DEVICE_TEST_CASE): emulated ones, or with PMAPTRAIN_TEST_GPUS=cuda
+// those of this machine. So each of them runs everywhere, but for those that are also tagged [cuda_only], which ask for
+// CUDA itself.
 //
 // Cases that are also tagged [one] run on one GPU, and those tagged [several] on several; with both tags a case takes
 // its numbers of GPUs from gpu_counts(). `cuda:one` and `emulated:one` leave out all numbers above 1; `:virtual` and
@@ -17,6 +18,7 @@
 
 #include "core/runtime/backends.h"
 #include "core/runtime/gpu/device.h"
+#include "tests/emulated_gpu/platform.h"
 #include "tests/slice.h"
 
 namespace pmaptrain::test {
@@ -75,8 +77,19 @@ bool has_cuda_gpu();
 // False where the tests use CUDA and there is no GPU, likewise.
 bool has_gpus();
 
+// A test case with the tag [device], which ends at once where it has no GPUs. Its other tags follow its name.
+#define DEVICE_TEST_CASE(name, tags) DEVICE_TEST_CASE_AS(INTERNAL_CATCH_UNIQUE_NAME(device_case_), name, tags)
+#define DEVICE_TEST_CASE_AS(body, name, tags) \
+  static void body();                         \
+  TEST_CASE(name, "[device]" tags) {          \
+    if (pmaptrain::test::has_gpus()) body();  \
+  }                                           \
+  static void body()
+
 // As many GPUs as that; on CUDA they share the first one where the machine has fewer, or with `:virtual`.
-std::unique_ptr<gpu::Platform> open_gpus(int count);
+// Emulated ones have so much memory each.
+std::unique_ptr<gpu::Platform> open_gpus(int count, std::size_t memory = Emulation{}.memory);
+inline constexpr std::size_t ample_memory = std::size_t{64} << 30;  // far more than any plan of a test needs
 
 // The backend cuda has these GPUs as long as this lives.
 class WithGpus {

@@ -12,7 +12,6 @@
 #include "core/setup/start.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
-#include "tests/gpu/counted.h"
 #include "tests/gpu/gpus.h"
 #include "tests/gpu/programs.h"
 #include "tests/session_run.h"
@@ -22,8 +21,6 @@ namespace pmaptrain::testing {
 namespace {
 
 using Texts = std::vector<std::string>;
-
-constexpr std::size_t plenty = std::size_t{64} << 30;
 
 // 50 steps to an epoch.
 const std::string short_steps = R"(name: short_steps
@@ -45,11 +42,6 @@ train::Setup setup_with(Texts set, bool stays) {
   setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
   CHECK(setup.resident_splits.empty() == !stays);
   return setup;
-}
-
-std::unique_ptr<gpu::Platform> gpus_of(int count) {
-  if (test::tests_use_cuda()) return test::open_gpus(count);
-  return test::make_emulated({.devices = count, .memory = plenty, .seed = static_cast<unsigned>(count)});
 }
 
 train::SessionOptions one_by_one() {
@@ -81,7 +73,7 @@ void check_same(Texts set, const std::vector<int>& counts, train::SessionOptions
   for (const int count : counts) {
     for (const std::size_t stays : turns.next(2)) {
       INFO("GPUs " << count << (stays == 1 ? ", data that stays, " : ", ") << set.front());
-      const test::WithGpus gpus(gpus_of(count));
+      const test::WithGpus gpus(test::open_gpus(count, test::ample_memory));
       const train::Setup setup = setup_with(set, stays == 1);
       options.between_steps = {};
       const Left found = left_by(setup, options);
@@ -96,10 +88,9 @@ void check_same(Texts set, const std::vector<int>& counts, train::SessionOptions
 
 // How often a run with batches that are copied calls this of its GPU.
 std::ptrdiff_t calls_in(Texts set, const train::SessionOptions& options, const std::string& call) {
-  test::CallCounts counts;
-  const test::WithGpus gpus(test::make_counted(gpus_of(1), counts));
+  const test::WithGpus gpus(test::make_emulated({.memory = test::ample_memory}));
   train_setup(setup_with(std::move(set), false), options);
-  const Texts queued = counts.queued.take();
+  const Texts queued = test::calls_of(gpus.platform()).queued.take();
   return std::count(queued.begin(), queued.end(), call);
 }
 
@@ -117,8 +108,7 @@ class Stopping : public train::Consumer {
 
 }  // namespace
 
-TEST_CASE("a run whose steps are submitted together is that of single steps", "[gpu][device]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("a run whose steps are submitted together is that of single steps", "[gpu]") {
   check_same({}, {1, 2, 4});
   test::Slice slice(test::slices_with_sanitizer(4));
   const auto check = [&](Texts set, const std::vector<int>& counts, const train::SessionOptions& options = {}) {
@@ -180,13 +170,13 @@ train::Ended check_resumed(const train::Setup& setup, train::SessionOptions opti
 
 TEST_CASE("a run that ends within a group of steps is resumed with the same bits", "[gpu]") {
   for (const bool stays : {false, true}) {
-    const test::WithGpus gpus(gpus_of(2));
+    const test::WithGpus gpus(test::open_gpus(2, test::ample_memory));
     check_resumed(setup_with({}, stays), until(21), 21);
   }
 }
 
 TEST_CASE("a signal stops a run after the steps that go together, and it is resumed with the same bits", "[gpu]") {
-  const test::WithGpus gpus(gpus_of(2));
+  const test::WithGpus gpus(test::open_gpus(2, test::ample_memory));
   std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
@@ -206,7 +196,7 @@ TEST_CASE("steps that go together are few launches, and their batches one copy",
 }
 
 TEST_CASE("steps of the shipped configs are short enough on a GPU to go together", "[gpu]") {
-  const test::WithGpus with(test::make_emulated({.memory = plenty}));
+  const test::WithGpus with(test::make_emulated({.memory = test::ample_memory}));
   const auto group = [](const std::string& config, Texts set) {
     set.emplace_back("mesh.backend=cuda");
     const Source source = train::run_source(setup_of_config(config, set));
@@ -217,8 +207,7 @@ TEST_CASE("steps of the shipped configs are short enough on a GPU to go together
   CHECK(group("cnn.yaml", {"data.batch_size=4096"}) == 1);  // a step takes milliseconds
 }
 
-TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("each step of a group reads the batch in its own slot", "[gpu]") {
   const auto program = test::program_of(
       "mesh a=4\nbatch %x:f32[5]{a}\nbatch %c:f32[3]{}\nstate %n:f32[]{}\n%r = reduce_sum[dims=[0]] %x\n"
       "%s = psum[axes={a}] %r\n%q = reduce_sum[dims=[0]] %c\n%t = add %s, %q\n%d = add %n, %n\n%m = add %d, %t\n"
@@ -226,7 +215,7 @@ TEST_CASE("each step of a group reads the batch in its own slot", "[gpu][device]
   for (const int count : {1, 2, 4}) {
     for (const bool apart : {false, true}) {
       INFO("GPUs " << count << ", batches by member " << apart);
-      const auto platform = gpus_of(count);
+      const auto platform = test::open_gpus(count, test::ample_memory);
       const auto module =
           test::load_on(*platform, count, {{{"test", program, 3, apart, true}}, false, 2}, {}, make_gpu_kernel);
       REQUIRE(module->steps_per_group(0) == 16);

@@ -12,7 +12,7 @@
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
-#include "tests/gpu/counted.h"
+#include "tests/emulated_gpu/platform.h"
 #include "tests/gpu/gpus.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -154,15 +154,14 @@ TEST_CASE("validate states what each GPU needs and whether it fits; run refuses 
 
 TEST_CASE("validate states what a run on GPUs needs of the process's memory, as it is then pinned", "[gpu][module]") {
   for (const int count : {1, 2}) {
-    test::CallCounts counts;
-    const test::WithGpus gpus(test::make_counted(test::open_gpus(count), counts));
+    const test::WithGpus gpus(test::make_emulated({.devices = count}));
     const Estimated run({"mesh.backend=cuda", "train.duration=90 steps", "train.checkpoint.every=1 epoch"});
     const auto& host = run.estimate.host;
     CHECK(host.snapshot == train::snapshot_bytes(run.setup));
     CHECK(host.snapshot > 0);
     CHECK(host.total == host.pinned + host.snapshot + host.passing);
     const std::unique_ptr<Module> module = run.backend->load(run.source);
-    CHECK(counts.pinned == host.pinned);
+    CHECK(test::calls_of(gpus.platform()).pinned == host.pinned);
   }
   const test::WithGpus gpus(2);
   const TemporaryFolder folder;

@@ -99,8 +99,7 @@ Names covering_cases() {
 
 // On CUDA all cases on one GPU, and a set that covers them on 4. On emulated GPUs, where a step takes a hundred times
 // as long, each case of that set on 1 or on 4, in turn.
-TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[gpu][device][one][several]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 4});
   const auto check = [&](const std::string& name, int gpus) {
     const std::optional<Layout> layout = layout_on(gpus, name);
@@ -139,9 +138,7 @@ TEST_CASE("what a GPU may be from JAX is more than the order of sums makes, and 
   }
 }
 
-TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX",
-          "[gpu][device][one][several]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums in JAX", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 4});
   for (const std::string name : {"cnn", "mlp", "mlp_in_part"}) {
     const std::filesystem::path path = folder / "mixed" / name;
@@ -166,8 +163,7 @@ TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the same sums 
   }
 }
 
-TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[gpu][device][one]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[gpu][one]") {
   const test::WithGpus with(1);
   const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
   const train::Tensors tensors = node_tensors();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -64,6 +65,19 @@ std::vector<std::size_t> launches_of(const gpu::Plan& plan, std::string_view op)
 // what the GPUs do between them.
 std::unique_ptr<Module> load_on(gpu::Platform& platform, int gpus, Source source, const gpu::PlanOptions& options = {},
                                 const gpu::MakeKernel& make_kernel = by_reference);
+
+// Emulated GPUs, and modules on all of them, which compute equations by their reference.
+struct EmulatedGpus {
+  explicit EmulatedGpus(const Emulation& options = {}) : platform(make_emulated(options)) {}
+  std::unique_ptr<Module> load(const Source& source) const { return load_on(*platform, platform->devices(), source); }
+  std::unique_ptr<Module> load(std::shared_ptr<const Program> program, int batches = 1) const {
+    return load({{{"test", std::move(program), batches}}});
+  }
+
+  const std::unique_ptr<gpu::Platform> platform;
+  DeviceCalls& calls = calls_of(*platform);
+};
+
 Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs, const OnGpus& how);
 
 // Fails unless that gives the expected values.

@@ -19,7 +19,6 @@
 #include "core/base/error.h"
 #include "tests/catch.h"
 #include "tests/cuda/module.h"
-#include "tests/gpu/counted.h"
 #include "tests/gpu/gpus.h"
 #include "tests/gpu/programs.h"
 #include "tests/runtime/programs.h"
@@ -57,24 +56,24 @@ std::ptrdiff_t count_of(const std::vector<std::string>& queued, const std::strin
 }  // namespace
 
 TEST_CASE("short steps on one batch are launched sixteen at a time, and the rest in powers of two", "[gpu]") {
-  CountedGpus gpus;
+  EmulatedGpus gpus;
   const auto module = gpus.load({{{"test", summing(), 1, false, true}}});
-  CHECK(gpus.graphs == 5);
+  CHECK(gpus.calls.graphs == 5);
   module->wait(module->submit(0, 0, 35));
-  CHECK(count_of(gpus.queued.take(), "replay") == 2 + 2);
-  CHECK(gpus.graphs == 5);
+  CHECK(count_of(gpus.calls.queued.take(), "replay") == 2 + 2);
+  CHECK(gpus.calls.graphs == 5);
 }
 
 TEST_CASE("groups of steps that no entry asks for are recorded when they are submitted", "[gpu]") {
-  CountedGpus gpus;
+  EmulatedGpus gpus;
   const auto module = gpus.load(summing());  // as the evaluation of a single batch
-  CHECK(gpus.graphs == 1);
+  CHECK(gpus.calls.graphs == 1);
   module->wait(module->submit(0, 0, 3));
-  CHECK(gpus.graphs == 2);
+  CHECK(gpus.calls.graphs == 2);
 }
 
 TEST_CASE("two modules take steps in turn on the same GPUs", "[gpu]") {
-  CountedGpus gpus({.devices = 2});
+  EmulatedGpus gpus({.devices = 2});
   const std::vector<float> of_zeros(8, 4);
   auto one = gpus.load(summing());
   CHECK(sums_of(*one, 0) == of_zeros);
@@ -85,15 +84,15 @@ TEST_CASE("two modules take steps in turn on the same GPUs", "[gpu]") {
   }
   one.reset();
   CHECK(sums_of(*two, 0) == of_zeros);
-  CHECK(take_misuse(gpus.emulated) == "");
+  CHECK(take_misuse(*gpus.platform) == "");
 }
 
 TEST_CASE("a module that is loaded while another one may run collectives is refused by the emulation", "[gpu]") {
-  CountedGpus gpus({.devices = 2});
+  EmulatedGpus gpus({.devices = 2});
   const auto module = gpus.load(summing());
   module->wait(module->submit(0, 0));
   std::atomic<bool> has_begun = false, goes_on = false;
-  gpus.before_replay = [&](int device) {
+  gpus.calls.before_replay = [&](int device) {
     if (device != 0) return;
     has_begun = true;
     while (!goes_on) std::this_thread::yield();
@@ -103,7 +102,7 @@ TEST_CASE("a module that is loaded while another one may run collectives is refu
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // device 1 waits in the collective
   CHECK(contains(refusal([&] { gpus.load(summing()); }, ExitStatus::failed), " of another module"));
   // The module that was refused ends as well.
-  CHECK(contains(take_misuse(gpus.emulated), " of another module may run"));
+  CHECK(contains(take_misuse(*gpus.platform), " of another module may run"));
   goes_on = true;
   CHECK_NOTHROW(module->wait(later));
 }
@@ -111,10 +110,10 @@ TEST_CASE("a module that is loaded while another one may run collectives is refu
 TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",
           "[gpu]") {
   const auto most_behind = [](const std::shared_ptr<const Program>& program, std::int64_t steps) {
-    CountedGpus gpus;
+    EmulatedGpus gpus;
     const auto module = gpus.load(program);
     module->wait(module->submit(0, 0, steps));
-    return gpus.most_in_flight.load();
+    return gpus.calls.most_in_flight.load();
   };
   CHECK(most_behind(summing(), 640) == 4);
   CHECK(most_behind(summing(), 32) == 2);
@@ -135,22 +134,22 @@ TEST_CASE("a GPU is few calls behind its thread where a graph is many calls, and
   negate(351, 701);
   const auto program = program_of(text + "return s = %701\n");
   for (const int count : {1, 2}) {
-    CountedGpus gpus({.devices = count, .graphs = false});
+    EmulatedGpus gpus({.devices = count, .graphs = false});
     const auto module = gpus.load(program);
     CHECK(sums_of(*module, 1, 3) == std::vector<float>(8, 4));
     StepTrace trace;
     module->wait(module->submit_traced(0, 0, {}, trace));
-    CHECK(gpus.most_in_flight > 64);
-    CHECK(gpus.most_in_flight <= 5 * 64);
+    CHECK(gpus.calls.most_in_flight > 64);
+    CHECK(gpus.calls.most_in_flight <= 5 * 64);
   }
 }
 
 TEST_CASE("all graphs that groups and steps by themselves will need are recorded when a program is loaded", "[gpu]") {
-  CountedGpus gpus;
+  EmulatedGpus gpus;
   const auto module = gpus.load({{{"test", summing(), 3, false, true}}});
   REQUIRE(module->slots(0) == 48);
   constexpr int graphs = 48 + 24 + 12 + 6 + 3;
-  CHECK(gpus.graphs == graphs);
+  CHECK(gpus.calls.graphs == graphs);
   module->wait(module->submit_each(0, 1, 7));  // the slots 1; 2 and 3; 4 to 7
   for (int slot = 0; slot < 48; ++slot) {
     module->submit(0, slot);
@@ -165,18 +164,19 @@ TEST_CASE("all graphs that groups and steps by themselves will need are recorded
     last = module->submit_each(0, 0, 16);
   }
   CHECK_NOTHROW(module->wait(last));
-  CHECK(gpus.graphs == graphs);
+  CHECK(gpus.calls.graphs == graphs);
 }
 
 TEST_CASE("the graphs of a loop do not grow with its iterations", "[gpu]") {
   const auto launched = [](int iterations) {
-    CountedGpus gpus;
+    EmulatedGpus gpus;
     const auto module = gpus.load(looping(iterations));
     module->wait(module->submit(0, 0));
-    gpus.queued.take();
+    gpus.calls.queued.take();
     module->wait(module->submit(0, 0));
-    const std::vector<std::string> queued = gpus.queued.take();
-    return std::vector<std::ptrdiff_t>{gpus.graphs, count_of(queued, "replay"), count_of(queued, "copy on compute")};
+    const std::vector<std::string> queued = gpus.calls.queued.take();
+    return std::vector<std::ptrdiff_t>{gpus.calls.graphs, count_of(queued, "replay"),
+                                       count_of(queued, "copy on compute")};
   };
   CHECK(launched(10) == std::vector<std::ptrdiff_t>{1, 1, 0});
   // Steps of 100 iterations do not go together. What is before the loop, its body, and what is after it; in each
@@ -186,19 +186,18 @@ TEST_CASE("the graphs of a loop do not grow with its iterations", "[gpu]") {
 }
 
 TEST_CASE("a batch is copied to a GPU as soon as the steps that read the one before in its slot are done", "[gpu]") {
-  CountedGpus gpus;
+  EmulatedGpus gpus;
   const auto module = gpus.load(summing(), 2);
   for (const int slot : {0, 1}) module->wait(module->submit(0, slot));
-  gpus.queued.take();
+  gpus.calls.queued.take();
   module->wait(module->submit(0, 0));
   // Nothing that the stream compute does now comes before the copy: a step on the other slot may run meanwhile.
-  CHECK(gpus.queued.take() ==
+  CHECK(gpus.calls.queued.take() ==
         std::vector<std::string>{"follow on copy", "copy on copy", "order copy before compute", "replay"});
 }
 
-TEST_CASE("values are read as they are between two steps, more of them than are on their way at a time",
-          "[gpu][device]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("values are read as they are between two steps, more of them than are on their way at a time",
+                 "[gpu]") {
   const auto platform = open_gpus(1);
   const auto counting = program_of("mesh a=1\nstate %n:i64[]{}\n%m = add %n, %n\nupdate %n = %m\nreturn m = %m\n");
   const auto module = load_on(*platform, 1, {{{"test", counting, 1}}}, {}, make_gpu_kernel);
@@ -222,8 +221,8 @@ TEST_CASE("values are read as they are between two steps, more of them than are 
 
 TEST_CASE("the emulation finds each wait that the executor forgets", "[gpu]") {
   const auto said_without = [](const std::string& forgotten) {
-    CountedGpus gpus({.devices = 2, .patience = std::chrono::seconds(1)});
-    gpus.forgotten = forgotten;
+    EmulatedGpus gpus({.devices = 2, .patience = std::chrono::seconds(1)});
+    gpus.calls.forgotten = forgotten;
     return message_of_error([&] {
       const auto module = gpus.load(summing());
       for (int step = 0; step < 3; ++step) module->submit(0, 0);
@@ -248,22 +247,22 @@ struct Late {
   std::chrono::steady_clock::duration passed{};
 };
 Late recorded_late(const std::string& forgotten, int graphs_that_work, const std::function<void(Module&)>& submit) {
-  CountedGpus gpus({.devices = 2, .patience = std::chrono::seconds(10)});
+  EmulatedGpus gpus({.devices = 2, .patience = std::chrono::seconds(10)});
   const auto module = gpus.load(summing(), 2);
-  CHECK(gpus.graphs == 2 * 2);
-  CHECK(gpus.barriers == 2);
+  CHECK(gpus.calls.graphs == 2 * 2);
+  CHECK(gpus.calls.barriers == 2);
   for (int step = 0; step < 3; ++step) module->submit(0, step % 2);
   module->wait(module->submit(0, 0));
-  gpus.graphs = gpus.barriers = 0;
-  gpus.forgotten = forgotten;
-  gpus.graphs_that_work = graphs_that_work;
+  gpus.calls.graphs = gpus.calls.barriers = 0;
+  gpus.calls.forgotten = forgotten;
+  gpus.calls.graphs_that_work = graphs_that_work;
   const auto begin = std::chrono::steady_clock::now();
   const std::string error = message_of_error([&] {
     for (int step = 0; step < 3; ++step) module->submit(0, step % 2);
     submit(*module);
     module->wait(module->submit(0, 1));
   });
-  return {error, gpus.graphs, gpus.barriers, std::chrono::steady_clock::now() - begin};
+  return {error, gpus.calls.graphs, gpus.calls.barriers, std::chrono::steady_clock::now() - begin};
 }
 
 TEST_CASE("what is recorded while GPUs run lies between two barriers of all of them", "[gpu]") {
@@ -294,8 +293,8 @@ TEST_CASE("a GPU that cannot record leaves no other one in a barrier", "[gpu]") 
     CHECK(late.passed < std::chrono::seconds(5));
   }
   // Of the first steps: the other GPU waits at the end of the load.
-  CountedGpus gpus({.devices = 2});
-  gpus.graphs_that_work = 3;
+  EmulatedGpus gpus({.devices = 2});
+  gpus.calls.graphs_that_work = 3;
   const auto begin = std::chrono::steady_clock::now();
   CHECK(message_of_error([&] { gpus.load(summing(), 2); }) == planted);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
@@ -303,12 +302,12 @@ TEST_CASE("a GPU that cannot record leaves no other one in a barrier", "[gpu]") 
 
 TEST_CASE("the GPU that has pinned the batches is closed when all others are", "[gpu]") {
   for (int round = 0; round < 5; ++round) {
-    CountedGpus gpus({.devices = 4});
+    EmulatedGpus gpus({.devices = 4});
     {
       const auto module = gpus.load(summing(), 2);
       for (int step = 0; step < 8; ++step) module->submit(0, step % 2);
     }
-    const std::vector<int> closed = gpus.closed.take();
+    const std::vector<int> closed = gpus.calls.closed.take();
     REQUIRE(closed.size() == 4);
     CHECK(closed.back() == 0);
   }
@@ -320,28 +319,28 @@ TEST_CASE("no GPU ends while others run a collective without it, or fail", "[gpu
   for (const int slow : {0, 3}) {
     for (const bool fails : {false, true}) {
       INFO("GPU " << slow << " is slow, and fails " << fails);
-      CountedGpus gpus({.devices = 4});
+      EmulatedGpus gpus({.devices = 4});
       auto module = gpus.load(program);
-      gpus.before_replay = [&](int device) {
+      gpus.calls.before_replay = [&](int device) {
         if (device == slow) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         if (device == slow && fails) fail_running("planted: a graph does not run");
       };
       module->submit(0, 0);
       module.reset();
-      CHECK(take_misuse(gpus.emulated) == "");
+      CHECK(take_misuse(*gpus.platform) == "");
     }
   }
 }
 
 TEST_CASE("after the failure of one of several GPUs the devices stay as they are, and take no more work", "[gpu]") {
-  static auto& gpus = *new CountedGpus({.devices = 4});  // the devices stay
+  static auto& gpus = *new EmulatedGpus({.devices = 4});  // the devices stay
   const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", "0.5");
   std::promise<void> test_ends;
   auto module = gpus.load(summing());
   module->wait(module->submit(0, 0));
   // GPU 0 fails, and GPU 1 is held in a call that nothing ends, as NCCL holds who waits for a rank that is gone.
   static std::promise<void> is_held;
-  gpus.before_replay = [held = test_ends.get_future().share()](int device) {
+  gpus.calls.before_replay = [held = test_ends.get_future().share()](int device) {
     if (device == 1) {
       is_held.set_value();
       held.wait();
@@ -352,7 +351,7 @@ TEST_CASE("after the failure of one of several GPUs the devices stay as they are
   };
   CHECK_THROWS_WITH(module->wait(module->submit(0, 0)), Catch::Contains("planted: a GPU fails"));
   module.reset();
-  CHECK(gpus.closed.take().empty());
+  CHECK(gpus.calls.closed.take().empty());
   CHECK(gpus.platform->given_up() == "planted: a GPU fails");
   CHECK(refusal([&] { gpus.load(summing()); }, ExitStatus::failed) ==
         "the GPUs of this process take no more work, since one has failed: planted: a GPU fails | start the program "
@@ -362,19 +361,18 @@ TEST_CASE("after the failure of one of several GPUs the devices stay as they are
 
 TEST_CASE("GPUs that fail before they are connected, or alone, are closed, and work again", "[gpu]") {
   for (const int count : {1, 4}) {
-    CountedGpus gpus({.devices = count});
-    (count == 1 ? gpus.graphs_that_work : gpus.kernels_that_work) = count == 1 ? 0 : 1;
+    EmulatedGpus gpus({.devices = count});
+    (count == 1 ? gpus.calls.graphs_that_work : gpus.calls.kernels_that_work) = count == 1 ? 0 : 1;
     CHECK_THROWS_AS(gpus.load(summing()), Error);
-    CHECK(static_cast<int>(gpus.closed.take().size()) == count);
+    CHECK(static_cast<int>(gpus.calls.closed.take().size()) == count);
     CHECK_FALSE(gpus.platform->given_up());
-    gpus.graphs_that_work = gpus.kernels_that_work = -1;
+    gpus.calls.graphs_that_work = gpus.calls.kernels_that_work = -1;
     const auto again = gpus.load(summing());
     CHECK_NOTHROW(again->wait(again->submit(0, 0)));
   }
 }
 
-TEST_CASE("a step is profiled and traced by the GPU's own times", "[gpu][device]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a step is profiled and traced by the GPU's own times", "[gpu]") {
   const auto platform = open_gpus(2);
   const auto module = load_on(*platform, 2, {{{"test", summing(), 1}}}, {}, make_gpu_kernel);
   const Profile profile = module->profile(0, 0, 2);

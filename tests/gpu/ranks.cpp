@@ -14,7 +14,6 @@
 #include "core/runtime/gpu/module_table.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
-#include "tests/gpu/counted.h"
 #include "tests/gpu/programs.h"
 #include "tests/runtime/placements.h"
 #include "tests/runtime/program_writer.h"
@@ -266,12 +265,10 @@ TEST_CASE("collectives end when a process is gone, long before they would give u
 TEST_CASE("a GPU that fails while processes join their communicators ends the load of all others at once",
           "[gpu][placements]") {
   for (const int each : {1, 2}) {
-    test::CallCounts counts;
-    counts.before_communicator = [&](int gpu) {
-      if (gpu == each - 1) fail_running("no more memory");
-    };
     auto platforms = test::make_emulated(2, {.devices = each, .patience = std::chrono::minutes(1)});
-    platforms[1] = test::make_counted(std::move(platforms[1]), counts);
+    test::calls_of(*platforms[1]).before_communicator = [&](int rank) {
+      if (rank == 2 * each - 1) fail_running("no more memory");
+    };
     const auto errors = ends_of(std::move(platforms), each, [](int, Module&) {});
     CHECK(errors[0] == "another placement has failed");
     CHECK(errors[1].find("no more memory") != errors[1].npos);

@@ -17,12 +17,7 @@
 namespace pmaptrain::testing {
 namespace {
 
-// Far more than any plan here needs.
-constexpr std::size_t ample_memory = std::size_t{64} << 30;
-
-std::unique_ptr<gpu::Platform> gpus_with(int count, std::size_t memory) {
-  return test::make_emulated({.devices = count, .memory = memory, .seed = static_cast<unsigned>(count)});
-}
+using test::ample_memory, test::open_gpus;
 
 // With emulated GPUs in place, the data stays on them; a config for the CPU that is sent to them has copied batches.
 train::Setup resident(std::vector<std::string> set, const std::string& text = small_images) {
@@ -48,7 +43,7 @@ void check_same_bits(const std::vector<std::string>& set, const std::vector<int>
                      const std::string& text = small_images, const train::SessionOptions& options = {}) {
   for (const int count : counts) {
     INFO("GPUs " << count << ", " << (set.empty() ? "" : set.front()));
-    const test::WithGpus gpus(gpus_with(count, ample_memory));
+    const test::WithGpus gpus(open_gpus(count, ample_memory));
     const train::Setup stays = resident(set, text), passes = copied(set, text);
     CHECK_FALSE(stays.resident_splits.empty());
     CHECK(passes.resident_splits.empty());
@@ -97,7 +92,7 @@ TEST_CASE("weights of examples count though the examples stay on the GPUs", "[gp
   const std::string source = "data.source={csv: {train: " + file + ", validation: " + file + ", inputs: x, target: y";
   const std::vector<std::string> weighted = {source + ", weight: w}}"};
   check_same_bits(weighted, {1, 4}, regression);
-  const test::WithGpus gpus(gpus_with(1, ample_memory));
+  const test::WithGpus gpus(open_gpus(1, ample_memory));
   const Trained with = train_setup(resident(weighted, regression));
   CHECK_FALSE((with.parameters == train_setup(resident({source + "}}"}, regression)).parameters));
 }
@@ -107,7 +102,7 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
     const std::vector<std::string> set = {"mesh.axes=[{members: 3}, {devices: 2}]",
                                           "ensemble={axis: members, vary: {" + vary + "}}"};
     check_same_bits(set, {1, 2}, regression);
-    const test::WithGpus gpus(gpus_with(2, ample_memory));
+    const test::WithGpus gpus(open_gpus(2, ample_memory));
     const train::Setup setup = resident(set, regression);
     CHECK(train::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
     const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs();
@@ -120,11 +115,12 @@ TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone, a
     const std::unique_ptr<Module> module = train::backend_of(setup.spec().mesh)->load(train::step_source(setup));
     train::set_initial_values(*module, setup);
     train::fill_first_batch(*module, setup);
-    const std::size_t before = test::bytes_from_host(gpus.platform());
+    const auto& copied = test::calls_of(gpus.platform()).bytes_from_host;
+    const std::size_t before = copied;
     module->wait(module->submit(train::train_entry, 0));
-    return test::bytes_from_host(gpus.platform()) - before;
+    return copied - before;
   };
-  const test::WithGpus gpus(gpus_with(1, ample_memory));
+  const test::WithGpus gpus(open_gpus(1, ample_memory));
   // Of 16 rows: inputs begin at multiples of 256 bytes.
   CHECK(copied_in_a_step(resident({}), gpus) == 256 + 256 + 16 * sizeof(float));
   CHECK(copied_in_a_step(copied({}), gpus) == 768 + 256 + 256 + 16 * sizeof(std::int64_t));
@@ -133,20 +129,20 @@ TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone, a
 TEST_CASE("data stays on the GPUs where it fits, and why not is said", "[gpu]") {
   const std::string augmented = "data.augment=[random_flip]";
   {
-    const test::WithGpus gpus(gpus_with(1, ample_memory));
+    const test::WithGpus gpus(open_gpus(1, ample_memory));
     CHECK(placement(resident({})) == "data: 1.9 KiB of train and 840 B of test stay on each GPU");
     CHECK(placement(resident({augmented})) ==
           "data: 840 B of test stays on each GPU; batches of train are copied: augmentation is computed on the host");
     CHECK(placement(copied({})) == "none");
   }
-  const test::WithGpus small(gpus_with(1, 1 << 15));
+  const test::WithGpus small(open_gpus(1, 1 << 15));
   const std::string said = placement(resident({}));
   INFO(said);
   CHECK(said.starts_with("data: batches of train are copied: of the 1.9 KiB no more than "));
 }
 
 TEST_CASE("validate counts the data that stays on GPUs, and explain shows what gathers it", "[gpu]") {
-  const test::WithGpus gpus(gpus_with(2, ample_memory));
+  const test::WithGpus gpus(open_gpus(2, ample_memory));
   const train::Setup setup = resident({});
   const report::ValidateReport report = report::make_validate_report(setup);
   CHECK(report.memory.data == (48 + 21) * 40);
@@ -161,7 +157,7 @@ TEST_CASE("validate counts the data that stays on GPUs, and explain shows what g
 }
 
 TEST_CASE("a value that stops a run is found though the data stays on the GPUs", "[gpu]") {
-  const test::WithGpus gpus(gpus_with(2, ample_memory));
+  const test::WithGpus gpus(open_gpus(2, ample_memory));
   const std::vector<std::string> set = {"optimizer.learning_rate=1.0e+38", "train.duration=9 steps"};
   const Trained found = train_setup(resident(set)), expected = train_setup(copied(set));
   CHECK(found.ended.exit_status == 5);

@@ -16,7 +16,6 @@
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
-#include "tests/gpu/counted.h"
 #include "tests/gpu/gpus.h"
 #include "tests/gpu/networks.h"
 #include "tests/session_run.h"
@@ -24,7 +23,7 @@
 namespace pmaptrain::testing {
 namespace {
 
-using test::has_gpus, test::tests_use_cuda, test::WithGpus;
+using test::tests_use_cuda, test::WithGpus;
 
 // CUDA's sums have another order, whose last bits Adam makes those of an update where a gradient is nearly zero: at
 // most a step of the learning rate for each update. Losses hardly change by that.
@@ -78,16 +77,14 @@ void check_on_gpus(train::Setup setup, std::vector<int> counts, Check& check = c
 
 }  // namespace
 
-TEST_CASE("every shipped config trains on 1, 2, 4 and 8 GPUs as on the CPU", "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("every shipped config trains on 1, 2, 4 and 8 GPUs as on the CPU", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 2, 4, 8});
   for (const std::string& config : shipped_configs()) {
     test::run_apart(config, [&] { check_on_gpus(shortened(config, KernelChoice::reference), counts); });
   }
 }
 
-TEST_CASE("ResNet-18, GPT and ViT train on GPUs as on the CPU, in both precisions", "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("ResNet-18, GPT and ViT train on GPUs as on the CPU, in both precisions", "[gpu][one][several]") {
   // On emulated GPUs each in one of the precisions, and on one GPU or also on 2 or 4, in turn.
   test::Turns precisions(test::gpu_slices()), numbers(test::gpu_slices());
   for (const test::Network& network : test::small_networks()) {
@@ -103,8 +100,7 @@ TEST_CASE("ResNet-18, GPT and ViT train on GPUs as on the CPU, in both precision
   }
 }
 
-TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the CPU", "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the CPU", "[gpu][one][several]") {
   const TemporaryFolder root;
   train::Setup setup = setup_of_text(
       small_images, {"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}"});
@@ -129,8 +125,7 @@ TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the C
   }
 }
 
-TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CPU", "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CPU", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 2});
   const std::string mlp = "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]";
   const std::vector<std::vector<std::string>> variations = {
@@ -154,8 +149,7 @@ TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CP
   }
 }
 
-TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[gpu][one][several]") {
   // On emulated GPUs one of the two models of three large layers, and on 2 or on 4.
   test::Slice large(2, test::gpu_slices());
   test::Turns numbers(test::gpu_slices());
@@ -191,19 +185,17 @@ TEST_CASE("shards of parameters and state train on GPUs as on the CPU", "[gpu][d
   }
 }
 
-TEST_CASE("after its first steps a run on GPUs allocates, compiles and records nothing more",
-          "[gpu][device][one][several]") {
-  if (!has_gpus()) return;
+TEST_CASE("after its first steps a run on GPUs allocates, compiles and records nothing more", "[gpu]") {
   // An epoch has three steps, and each ends with an evaluation: after ten epochs that entry has had all of its slots.
   const auto calls_in = [](int steps, int gpus) {
-    test::CallCounts counts;
-    const WithGpus with(test::make_counted(test::open_gpus(gpus), counts));
+    const WithGpus with(test::make_emulated({.devices = gpus}));
     train_setup(
         setup_of_text(small_images, {"mesh.backend=cuda", "mesh.workers=" + std::to_string(gpus),
                                      "train.log_every=7 steps", "train.duration=" + std::to_string(steps) + " steps"}));
+    const test::DeviceCalls& counts = test::calls_of(with.platform());
     return std::vector<int>{counts.memory, counts.kernels, counts.graphs, counts.communicators};
   };
-  for (const int gpus : test::gpu_counts({1, 2})) {
+  for (const int gpus : {1, 2}) {
     INFO("GPUs " << gpus);
     const std::vector<int> calls = calls_in(30, gpus);
     for (std::size_t i = 0; i < 3; ++i) CHECK(calls[i] > 0);
@@ -234,14 +226,12 @@ TEST_CASE("steps on a batch that never changes are queued ahead, and told as on 
 }
 
 TEST_CASE("profilers see what a step calls by the names of layers", "[gpu]") {
-  test::CallCounts counts;
-  {
-    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
-    train_setup(setup_of_text(small_images,
-                              {"model.layers=[flatten, {dense: 3}]", "mesh.backend=cuda", "train.duration=1 step"}));
-  }
-  CHECK(counts.open_ranges == 0);
-  const std::vector<std::string> ranges = counts.take_ranges();
+  const WithGpus with(test::make_emulated({}));
+  train_setup(setup_of_text(small_images,
+                            {"model.layers=[flatten, {dense: 3}]", "mesh.backend=cuda", "train.duration=1 step"}));
+  test::DeviceCalls& calls = test::calls_of(with.platform());
+  CHECK(calls.open_ranges == 0);
+  const std::vector<std::string> ranges = calls.ranges.take();
   for (const std::string name : {"dense_0: matmul", "dense_0.grad: matmul", "adam: fused", "grad_norm: norms"}) {
     INFO(name);
     CHECK(std::find(ranges.begin(), ranges.end(), name) != ranges.end());
@@ -250,9 +240,9 @@ TEST_CASE("profilers see what a step calls by the names of layers", "[gpu]") {
 
 TEST_CASE("mesh.tf32 reaches every kernel of a run", "[gpu]") {
   for (const std::string tf32 : {"false", "true"}) {
-    test::CallCounts counts;
-    const WithGpus with(test::make_counted(test::make_emulated({}), counts));
+    const WithGpus with(test::make_emulated({}));
     train_setup(setup_of_text(small_images, {"mesh.backend=cuda", "mesh.tf32=" + tf32, "train.duration=1 step"}));
+    const test::DeviceCalls& counts = test::calls_of(with.platform());
     CHECK(counts.kernels > 0);
     CHECK(counts.tf32 == (tf32 == "true" ? counts.kernels.load() : 0));
   }

@@ -129,8 +129,7 @@ TEST_CASE("lists of layers that are computed again train to the same bits as tho
   for (const std::uint32_t seed : test::some_seeds(6, 480, 120)) lists.check_same_bits(seed, {});
 }
 
-TEST_CASE("lists of layers that are computed again train to the same bits on GPUs", "[train][device][one]") {
-  if (!test::has_gpus()) return;
+DEVICE_TEST_CASE("lists of layers that are computed again train to the same bits on GPUs", "[train][one]") {
   const Lists lists;
   const test::WithGpus gpus(1);
   for (const std::uint32_t seed : test::some_seeds(1, 120, 120)) {

@@ -15,6 +15,29 @@ std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const
                      call.place.empty() ? "" : ", for ", call.place);
 }
 
+int Collectives::create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) {
+  std::unique_ptr<Rank> joined = join_(ranks, id);
+  Rank& added = *joined;
+  {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(joined));
+  }
+  added.connect();
+  return static_cast<int>(all_.size()) - 1;
+}
+
+void Collectives::check() {
+  for (const auto& each : all_) each->check_earlier();
+}
+
+std::string Collectives::late_call() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : all_) {
+    if (std::string call = each->late_call(); !call.empty()) return call;
+  }
+  return {};
+}
+
 std::size_t position_of(int rank, std::span<const int> ranks) {
   const auto place = std::find(ranks.begin(), ranks.end(), rank);
   std::vector<int> sorted(ranks.begin(), ranks.end());

@@ -52,7 +52,7 @@ class CompileOnlyDevice final : public gpu::Device {
   gpu::Event record_event(gpu::Stream) override { refuse(); }
   bool poll(gpu::Event) override { refuse(); }
   void wait_event(gpu::Event, gpu::Stream) override { refuse(); }
-  gpu::Communicator create_communicator(int, std::span<const int>, const gpu::CommunicatorId*) override { refuse(); }
+  gpu::Communicator create_communicator(std::span<const int>, const gpu::CommunicatorId*) override { refuse(); }
   void barrier(int) override { refuse(); }
   void abort(const std::string&) noexcept override {}
 

@@ -220,8 +220,9 @@ void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu:
                             std::byte* to, const std::byte* from, std::size_t bytes) {
   if (recorded_ != nullptr) records_collectives_ = true;
   queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes, range_name_}] {
-    std::string what = collectives_->next(communicator.number, call);
-    collectives_->run(communicator.number, call, stream(on));
+    Rank& rank = (*collectives_)[communicator];
+    std::string what = rank.next(call);
+    rank.run(call, stream(on));
     if (capturing_) {
       captured_collectives_.push_back(std::move(what));
     } else {
@@ -379,16 +380,16 @@ void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {
   if (found != events_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
-gpu::Communicator CudaDevice::create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) {
+gpu::Communicator CudaDevice::create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) {
   refuse_while_recording("a communicator is created");
-  return {collectives_->create_communicator(key, ranks, id)};
+  return {collectives_->create_communicator(ranks, id)};
 }
 
 void CudaDevice::barrier(int devices) {
   refuse_while_recording("devices meet");
   std::vector<int> ranks(static_cast<std::size_t>(devices));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto barrier = barriers_.get(module_, 0, ranks, [&] { return std::make_shared<Barrier>(ranks); });
+  const auto barrier = barriers_.get(module_, ranks, [&] { return std::make_shared<Barrier>(ranks); });
   barrier->arrive_and_wait(static_cast<std::size_t>(number_), abort_, "the barrier of GPUs " + ranks_text(ranks),
                            [] {});
 }

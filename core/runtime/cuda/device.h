@@ -54,7 +54,7 @@ class CudaDevice final : public gpu::Device {
   gpu::Event record_event(gpu::Stream stream) override;
   bool poll(gpu::Event event) override;
   void wait_event(gpu::Event event, gpu::Stream stream) override;
-  gpu::Communicator create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override;
+  gpu::Communicator create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override { abort_.set(reason); }
   std::string late_call() const override { return collectives_->late_call(); }

@@ -24,24 +24,11 @@ class Launch : public PreparedCommand {
 
   void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
     if (blocks_.x == 0 || blocks_.y == 0 || blocks_.z == 0) return;
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = value_of(arguments_[i], arguments);
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = gpu::value_of(arguments_[i], arguments);
     check(cudaLaunchKernel(kernel_, blocks_, dim3(threads_), addresses_.data(), 0, stream), name_);
   }
 
  private:
-  static std::uint64_t value_of(const GpuArgument& argument, const gpu::LaunchArguments& arguments) {
-    const auto address = [&](const std::byte* begin) {
-      return reinterpret_cast<std::uintptr_t>(begin + argument.offset);
-    };
-    switch (argument.kind) {
-      case GpuArgument::Kind::operand: return address(arguments.operands[argument.index]);
-      case GpuArgument::Kind::result: return address(arguments.results[argument.index]);
-      case GpuArgument::Kind::scratch: return address(arguments.scratch);
-      case GpuArgument::Kind::value: break;
-    }
-    return argument.value;
-  }
-
   std::string name_;
   const void* kernel_;
   dim3 blocks_;

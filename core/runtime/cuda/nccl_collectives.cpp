@@ -38,12 +38,12 @@ void must(ncclResult_t status, const std::string& what) {
 
 // One rank of a NCCL communicator whose calls block (see communicator_config()). A call may block until a missing rank
 // makes its call too, and then it does not return.
-class NcclCommunicator {
+class NcclCommunicator final : public Rank {
  public:
   // Waits until all ranks of this process have called it. `id` is null if there are no others.
   NcclCommunicator(std::shared_ptr<NcclGroup> group, std::vector<int> ranks, int rank, const gpu::CommunicatorId* id,
                    const Abort& abort)
-      : group_(std::move(group)), ranks_(std::move(ranks)), place_(position_of(rank, ranks_)), abort_(abort) {
+      : Rank(std::move(ranks)), group_(std::move(group)), place_(position_of(rank, this->ranks())), abort_(abort) {
     const std::size_t position = position_of(rank, group_->barrier.ranks());
     group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
       if (position != 0) return;
@@ -56,23 +56,17 @@ class NcclCommunicator {
   }
   // All ranks of this process have done their work. ncclCommDestroy would also wait for the other ranks to be
   // destroyed, which the threads of a process do one after another.
-  ~NcclCommunicator() {
+  ~NcclCommunicator() override {
     if (communicator_ != nullptr) ncclCommAbort(communicator_);
   }
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  const std::vector<int>& ranks() const { return ranks_; }
-  std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
-
-  // Must precede all other calls. It may block, so other threads must already know this communicator (late_call()).
-  void connect() {
+  void connect() override {
     abort_.check();
     // Before the communicator is there: as soon as it is, another GPU may run an exchange that waits for this one, and
     // so would cudaMalloc.
     const std::size_t bytes = 2 * ranks().size();
-    cuda::check(cudaMalloc(first_exchange_.create(), bytes), "allocating memory");
-    cuda::check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
+    check(cudaMalloc(first_exchange_.create(), bytes), "allocating memory");
+    check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
     call(beginning(), [&] {
       ncclConfig_t config = communicator_config();
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), group_->id,
@@ -81,7 +75,7 @@ class NcclCommunicator {
     connect_for_exchanges();
   }
 
-  void run(const RankCall& of, cudaStream_t stream) {
+  void run(const RankCall& of, cudaStream_t stream) override {
     call(next(of), [&] {
       switch (of.kind) {
         case gpu::Collective::exchange: return exchange(of, stream);
@@ -99,7 +93,7 @@ class NcclCommunicator {
   }
 
   // Throws the error of an earlier asynchronous call, if there is one.
-  void check() {
+  void check_earlier() override {
     ncclResult_t state = ncclSuccess;
     if (ncclCommGetAsyncError(communicator_, &state) != ncclSuccess) return;
     if (state == ncclSuccess || state == ncclInProgress) return;
@@ -107,8 +101,7 @@ class NcclCommunicator {
                              sequence_ - 1, reason_of(state, communicator_)));
   }
 
-  // Called on another thread.
-  std::string late_call() const {
+  std::string late_call() const override {
     const std::lock_guard lock(call_mutex_);
     const bool is_late = call_begin_ && std::chrono::steady_clock::now() - *call_begin_ > gpu_timeout();
     return is_late ? late(call_) : std::string();
@@ -151,11 +144,11 @@ class NcclCommunicator {
   // Looks instead of calling cudaStreamSynchronize, which does not return if a rank never comes.
   void wait_for_first_exchange() {
     const OwnEvent end = make_event();
-    cuda::check(cudaEventRecord(end.get(), cudaStreamLegacy), beginning());
+    check(cudaEventRecord(end.get(), cudaStreamLegacy), beginning());
     const auto last = std::chrono::steady_clock::now() + gpu_timeout();
     while (!is_done(end, beginning())) {
       abort_.check();
-      check();
+      check_earlier();
       if (std::chrono::steady_clock::now() > last) fail_running(late(beginning()));
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -177,72 +170,31 @@ class NcclCommunicator {
   }
 
   std::shared_ptr<NcclGroup> group_;
-  std::vector<int> ranks_;  // also those of other processes
-  std::size_t place_;       // among ranks_
+  std::size_t place_;  // among ranks(), which are also those of other processes
   const Abort& abort_;
   ncclComm_t communicator_ = nullptr;
-  DeviceMemory first_exchange_;  // stays until the end, because cudaFree may wait for other GPUs too
-  std::int64_t sequence_ = 0;
+  DeviceMemory first_exchange_;    // stays until the end, because cudaFree may wait for other GPUs too
   mutable std::mutex call_mutex_;  // protects what late_call() reads
   std::string call_;
   std::optional<std::chrono::steady_clock::time_point> call_begin_;  // set during a call of NCCL
-};
-
-class NcclCollectives final : public Collectives {
- public:
-  NcclCollectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups, const Abort& abort,
-                  bool captured)
-      : rank_(rank), module_(module), here_(here), captured_(captured), groups_(groups), abort_(abort) {}
-
-  int create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId* id) override {
-    std::vector<int> ranks_here;
-    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(ranks_here),
-                 [&](int rank) { return here_.first <= rank && rank < here_.first + here_.count; });
-    if (id == nullptr && ranks_here.size() < ranks.size()) {
-      fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
-    }
-    auto group = groups_.get(module_, key, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
-    auto communicator = std::make_unique<NcclCommunicator>(
-        std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank_, id, abort_);
-    NcclCommunicator& added = *communicator;
-    {
-      const std::lock_guard lock(mutex_);
-      all_.push_back(std::move(communicator));
-    }
-    added.connect();
-    return static_cast<int>(all_.size()) - 1;
-  }
-  void run(int communicator, const RankCall& call, cudaStream_t stream) override { at(communicator).run(call, stream); }
-  bool can_be_captured() const override { return captured_; }
-  std::string next(int communicator, const RankCall& call) const override { return at(communicator).next(call); }
-  void check() override {
-    for (const auto& each : all_) each->check();
-  }
-  std::string late_call() const override {
-    const std::lock_guard lock(mutex_);
-    for (const auto& each : all_) {
-      if (std::string call = each->late_call(); !call.empty()) return call;
-    }
-    return {};
-  }
-
- private:
-  NcclCommunicator& at(int communicator) const { return *all_[static_cast<std::size_t>(communicator)]; }
-
-  int rank_, module_;
-  gpu::RanksHere here_;
-  bool captured_;
-  NcclGroups& groups_;
-  const Abort& abort_;
-  mutable std::mutex mutex_;  // protects changes of `all_`, which late_call() reads
-  std::vector<std::unique_ptr<NcclCommunicator>> all_;
 };
 
 }  // namespace
 
 std::unique_ptr<Collectives> make_nccl_collectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups,
                                                    const Abort& abort, bool captured) {
-  return std::make_unique<NcclCollectives>(rank, here, module, groups, abort, captured);
+  const auto join = [=, &groups, &abort](std::span<const int> ranks, const gpu::CommunicatorId* id) {
+    std::vector<int> ranks_here;
+    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(ranks_here),
+                 [&](int each) { return here.first <= each && each < here.first + here.count; });
+    if (id == nullptr && ranks_here.size() < ranks.size()) {
+      fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
+    }
+    auto group = groups.get(module, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
+    return std::make_unique<NcclCommunicator>(std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank, id,
+                                              abort);
+  };
+  return std::make_unique<Collectives>(join, captured);
 }
 
 gpu::CommunicatorId new_nccl_id() {

@@ -8,17 +8,14 @@
 namespace pmaptrain::cuda {
 namespace {
 
-class VirtualCommunicator {
+class VirtualCommunicator final : public Rank {
  public:
   VirtualCommunicator(std::shared_ptr<VirtualGroup> shared, std::size_t position, const Abort& abort)
-      : shared_(std::move(shared)), position_(position), abort_(abort) {
+      : Rank(shared->barrier.ranks()), shared_(std::move(shared)), position_(position), abort_(abort) {
     meet("the beginning of communicator " + ranks_text(ranks()), [] {});
   }
 
-  const std::vector<int>& ranks() const { return shared_->barrier.ranks(); }
-  std::string next(const RankCall& call) const { return text_of(call, sequence_, ranks()); }
-
-  void run(const RankCall& call, cudaStream_t stream) {
+  void run(const RankCall& call, cudaStream_t stream) override {
     const std::string what = next(call);
     wait_for_others(
         what, stream, ready_,
@@ -110,46 +107,22 @@ class VirtualCommunicator {
   std::size_t position_;
   const Abort& abort_;
   OwnEvent ready_ = make_event(), read_ = make_event();
-  std::int64_t sequence_ = 0;
-};
-
-class VirtualCollectives final : public Collectives {
- public:
-  VirtualCollectives(int rank, int module, VirtualGroups& groups, const Abort& abort)
-      : rank_(rank), module_(module), groups_(groups), abort_(abort) {}
-
-  int create_communicator(int key, std::span<const int> ranks, const gpu::CommunicatorId*) override {
-    const std::size_t position = position_of(rank_, ranks);
-    if (ranks.size() > most_arrays) {
-      fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
-    }
-    auto group = groups_.get(module_, key, ranks, [&] {
-      return std::make_shared<VirtualGroup>(std::vector<int>(ranks.begin(), ranks.end()));
-    });
-    all_.push_back(std::make_unique<VirtualCommunicator>(std::move(group), position, abort_));
-    return static_cast<int>(all_.size()) - 1;
-  }
-  void run(int communicator, const RankCall& call, cudaStream_t stream) override {
-    all_[static_cast<std::size_t>(communicator)]->run(call, stream);
-  }
-  // The threads of the ranks wait for each other in each collective, which a graph cannot do.
-  bool can_be_captured() const override { return false; }
-  std::string next(int communicator, const RankCall& call) const override {
-    return all_[static_cast<std::size_t>(communicator)]->next(call);
-  }
-  void check() override {}
-
- private:
-  int rank_, module_;
-  VirtualGroups& groups_;
-  const Abort& abort_;
-  std::vector<std::unique_ptr<VirtualCommunicator>> all_;
 };
 
 }  // namespace
 
 std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualGroups& groups, const Abort& abort) {
-  return std::make_unique<VirtualCollectives>(rank, module, groups, abort);
+  const auto join = [=, &groups, &abort](std::span<const int> ranks, const gpu::CommunicatorId*) {
+    const std::size_t position = position_of(rank, ranks);
+    if (ranks.size() > most_arrays) {
+      fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
+    }
+    auto group = groups.get(
+        module, ranks, [&] { return std::make_shared<VirtualGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
+    return std::make_unique<VirtualCommunicator>(std::move(group), position, abort);
+  };
+  // The threads of the ranks wait for each other in each collective, which a graph cannot do.
+  return std::make_unique<Collectives>(join, false);
 }
 
 }  // namespace pmaptrain::cuda

@@ -9,7 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/runtime/gpu/abort.h"
@@ -49,16 +49,16 @@ class Barrier {
   std::size_t round_ = 0;      // number of completed rounds
 };
 
-// Objects that devices of one module share. The first device that asks for the object of a module, key and ranks
-// creates it with `make`; the others get the same object. It is destroyed with its last owner.
+// Objects that devices of one module share. The first device that asks for the object of a module and ranks creates
+// it with `make`; the others get the same object. It is destroyed with its last owner.
 template <class T>
 class SharedMap {
  public:
   template <class Make>
-  std::shared_ptr<T> get(int module, int key, std::span<const int> ranks, Make&& make) {
+  std::shared_ptr<T> get(int module, std::span<const int> ranks, Make&& make) {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
-    std::weak_ptr<T>& known = all_[{module, key, {ranks.begin(), ranks.end()}}];
+    std::weak_ptr<T>& known = all_[{module, {ranks.begin(), ranks.end()}}];
     std::shared_ptr<T> found = known.lock();
     if (found == nullptr) known = found = make();
     return found;
@@ -66,7 +66,7 @@ class SharedMap {
 
  private:
   std::mutex mutex_;
-  std::map<std::tuple<int, int, std::vector<int>>, std::weak_ptr<T>> all_;
+  std::map<std::pair<int, std::vector<int>>, std::weak_ptr<T>> all_;
 };
 
 }  // namespace pmaptrain::gpu

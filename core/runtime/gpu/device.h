@@ -59,6 +59,18 @@ struct LaunchArguments {
   std::byte* workspace = nullptr;
 };
 
+// The value of a kernel's argument in a launch; an address as a number.
+inline std::uint64_t value_of(const GpuArgument& argument, const LaunchArguments& launch) {
+  const std::byte* begin = launch.scratch;
+  switch (argument.kind) {
+    case GpuArgument::Kind::value: return argument.value;
+    case GpuArgument::Kind::operand: begin = launch.operands[argument.index]; break;
+    case GpuArgument::Kind::result: begin = launch.results[argument.index]; break;
+    case GpuArgument::Kind::scratch: break;
+  }
+  return reinterpret_cast<std::uintptr_t>(begin + argument.offset);
+}
+
 // A copy of `height` rows of `width` bytes each. Successive rows begin `from_pitch` bytes apart in the source and
 // `to_pitch` bytes apart in the destination.
 struct PitchedRows {
@@ -210,10 +222,10 @@ class Device {
   // Makes later work on `stream` wait for the event. Must not be called during a capture.
   virtual void wait_event(Event event, Stream stream) = 0;
 
-  // Creates this device's part of a communicator between the devices with these ranks. Calls with the same ranks and
-  // the same `key` create one communicator. Blocks until all ranks have called. If the ranks are in several processes,
-  // all of them pass the same `id`, which Platform::new_communicator_id() has returned in one process; else it is null.
-  virtual Communicator create_communicator(int key, std::span<const int> ranks, const CommunicatorId* id = nullptr) = 0;
+  // Creates this device's part of a communicator between the devices with these ranks. Blocks until
+  // all ranks have called. If the ranks are in several processes, all of them pass the same `id`, which
+  // Platform::new_communicator_id() has returned in one process; else it is null.
+  virtual Communicator create_communicator(std::span<const int> ranks, const CommunicatorId* id = nullptr) = 0;
   // Blocks the thread until each of the devices 0 to `devices` - 1 of this process has called barrier() as often as
   // this device. Devices of other processes need not meet: no call of a process waits for work of theirs, except for
   // collectives, and calls that create a communicator.

@@ -162,7 +162,7 @@ void Executor::create_communicators(const Plan& plan, const CommunicatorIds& ids
     const auto [known, is_new] = communicators_.try_emplace(ranks);
     if (is_new) {
       const auto id = ids.find(ranks);
-      known->second = device_.create_communicator(0, ranks, id != ids.end() ? &id->second : nullptr);
+      known->second = device_.create_communicator(ranks, id != ids.end() ? &id->second : nullptr);
     }
     communicator_of_.emplace(&collect, known->second);
   });

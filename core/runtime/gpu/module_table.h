@@ -13,7 +13,7 @@
 namespace pmaptrain::gpu {
 
 // The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
-inline constexpr int module_abi = 9;
+inline constexpr int module_abi = 10;
 
 // The CUDA C++ source of a kernel that computes one equation, and its launch. The source declares the kernel as extern
 // "C" with the name `launch.kernel`. The string_view `launch.kernel` refers to static memory or to `text`.
