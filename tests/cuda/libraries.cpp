@@ -93,27 +93,22 @@ void plant(Bytes& values, DType dtype, float special) {
 
 }  // namespace
 
-TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
+                 "[cuda][kernels][libraries]") {
   for (const NamedCases& some : product_cases()) check_all(some);
 }
 
-TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][kernels][libraries]") {
   for (const NamedCases& some : long_product_cases()) check_all(some);
 }
 
-TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
+                 "[cuda][kernels][libraries]") {
   for (const NamedCases& some : mixed_product_cases()) check_all(some);
 }
 
-TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
+                 "[cuda][kernels][libraries]") {
   for (const NamedCases& some : convolution_cases()) {
     DYNAMIC_SECTION(some.name) { check_all(some); }
   }
@@ -121,9 +116,9 @@ TEST_CASE("a GPU's convolutions and their gradients are the reference's, with ke
 
 // Where the reference's sum is near the middle between two numbers of bf16, another order of its terms gives the other
 // one. So the gradient is compared as bf16, and that it has no more digits is shown apart.
-TEST_CASE("a GPU's convolutions of bf16 have a bias of f32, and gradients in f32 which are sums rounded to bf16 once",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE(
+    "a GPU's convolutions of bf16 have a bias of f32, and gradients in f32 which are sums rounded to bf16 once",
+    "[cuda][kernels][libraries]") {
   for (const NamedCases& some : mixed_convolution_cases()) {
     for (KernelCase c : some.cases) {
       c.complete(7);
@@ -144,9 +139,8 @@ TEST_CASE("a GPU's convolutions of bf16 have a bias of f32, and gradients in f32
 
 // 1 + 2^-8 lies in the middle between two numbers of bf16 and is rounded to 1, as that is even. The least that is added
 // to it would make it the next number.
-TEST_CASE("a GPU rounds a bias of f32 to bf16 before it is added to a product or a convolution that gives bf16",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("a GPU rounds a bias of f32 to bf16 before it is added to a product or a convolution that gives bf16",
+                 "[cuda][kernels][libraries]") {
   const float bias = std::ldexp(1.0F, -8) + std::ldexp(1.0F, -17);
   const auto check = [&](const Op& op, const Shape& x, const Shape& kernel, std::int64_t devices) {
     KernelCase c{op,
@@ -168,15 +162,14 @@ TEST_CASE("a GPU rounds a bias of f32 to bf16 before it is added to a product or
   }
 }
 
-TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts",
+                 "[cuda][kernels][libraries]") {
   for (const NamedCases& some : bias_gradient_cases()) check_all(some);
 }
 
-TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE(
+    "a GPU's products and convolutions in TF32 are the reference's but for the rounding of operands to 11 bits",
+    "[cuda][kernels][libraries]") {
   const auto check = [](KernelCase c) {
     for (const Type& type : c.operands) {
       std::vector<float> values(static_cast<std::size_t>(numel(type)));
@@ -209,9 +202,9 @@ TEST_CASE("a GPU's products and convolutions in TF32 are the reference's but for
 }
 
 // Zero times NaN or infinity is NaN in both.
-TEST_CASE("a NaN or an infinity in a GPU's product or convolution reaches what it is multiplied into, through relu too",
-          "[cuda][device][kernels][libraries]") {
-  if (!has_gpus()) return;
+DEVICE_TEST_CASE(
+    "a NaN or an infinity in a GPU's product or convolution reaches what it is multiplied into, through relu too",
+    "[cuda][kernels][libraries]") {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const float special : {nan, infinity}) {
