@@ -4,8 +4,8 @@
 // The subset consists of `extern "C" __global__` functions with arguments that are pointers, std::int64_t or double;
 // one-dimensional threadIdx, blockIdx, blockDim and gridDim; SHARED(type, name, count), which declares an uninitialized
 // array in shared memory; __syncthreads() and __syncthreads_or(). There is no dynamic shared memory, and there are no
-// atomics or textures. What the lanes of a warp exchange is in core/ops/support/warp.cuh, and products on tensor cores are
-// in core/ops/support/tensor.cuh, which has the only assembly. Products and sums are not contracted (nvcc's
+// atomics or textures. What the lanes of a warp exchange is in core/ops/support/warp.cuh, and products on tensor cores
+// are in core/ops/support/tensor.cuh, which has the only assembly. Products and sums are not contracted (nvcc's
 // -fmad=false), so basic arithmetic and square roots have the same results as on the CPU.
 #pragma once
 
