@@ -51,6 +51,7 @@ class EmulatedDevice final : public gpu::Device {
   gpu::Communicator create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override;
+  std::string late_call() const override { return calls_.late_rank == number_ ? "planted: a call is late" : ""; }
 
  private:
   static std::size_t lane_of(Stream stream, bool in_graph);

@@ -69,6 +69,7 @@ struct DeviceCalls {
   // Planted: these calls, as `queued` has them, are not made; or "meet before recording", "meet after recording".
   std::string forgotten;
   std::atomic<int> graphs_that_work = -1, kernels_that_work = -1;  // planted: after so many, one fails
+  std::atomic<int> late_rank = -1;  // planted: this one has been in a call of a library for too long
   // What a test does before the replay of a device with this rank, and before it joins a communicator.
   std::function<void(int rank)> before_replay, before_communicator;
 };

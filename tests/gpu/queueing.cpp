@@ -359,6 +359,26 @@ TEST_CASE("after the failure of one of several GPUs the devices stay as they are
   test_ends.set_value();
 }
 
+TEST_CASE("a GPU whose thread does not come back from a call fails its module, and another one beside it", "[gpu]") {
+  static auto& gpus = *new EmulatedGpus({.devices = 2});  // the devices stay
+  const Variable timeout("PMAPTRAIN_GPU_TIMEOUT", "0.5");
+  std::promise<void> test_ends;
+  auto stuck = gpus.load(summing()), beside = gpus.load(summing());
+  gpus.calls.before_replay = [held = test_ends.get_future().share()](int device) {
+    if (device != 1) return;
+    gpus.calls.late_rank = 1;
+    held.wait();
+  };
+  const Ticket ticket = stuck->submit(0, 0);
+  CHECK(refusal([&] { stuck->wait(ticket); }, ExitStatus::failed) ==
+        "planted: a call is late | another rank did not come to it; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
+  stuck.reset();
+  beside.reset();
+  CHECK(gpus.calls.closed.take().empty());
+  CHECK(gpus.platform->given_up() == "planted: a call is late");
+  test_ends.set_value();
+}
+
 TEST_CASE("GPUs that fail before they are connected, or alone, are closed, and work again", "[gpu]") {
   for (const int count : {1, 4}) {
     EmulatedGpus gpus({.devices = count});
