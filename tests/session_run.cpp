@@ -135,7 +135,8 @@ std::vector<double> to_doubles(const train::Tensor& tensor) {
 
 namespace {
 
-// Relative to the largest; what is not finite is so in both. One assertion, since arrays have millions of elements.
+// The tolerance is relative to the largest value. Both arrays have their infinities and NaNs in the same places. One
+// assertion is made for an array, since it may have millions of elements.
 void check_near(const std::vector<double>& found, const std::vector<double>& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   double largest = 0;

@@ -44,7 +44,7 @@ struct KernelCase {
   std::vector<Type> results = {};  // the type rule's where nothing is said
   bool tf32 = false;               // as in GpuRequest
 
-  // Fill in what is not said: all but the values, or all.
+  // Set the members that are empty: one all but `values`, the other `values` too.
   void infer_results();
   void complete(unsigned seed);
   GpuRequest request() const;

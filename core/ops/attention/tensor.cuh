@@ -1,8 +1,8 @@
-// Attention and its gradient in bf16 on tensor cores, for heads of up to 64 or 128 elements. A block of threads has 64
-// queries of a head (for dk and dv, 64 keys), of which each warp has 16. Tiles of the other side pass through shared
-// memory, and each score is computed once: the largest score and the sum are kept as tiles come (Milakov and Gimelshein
-// 2018; Dao et al. 2022). Weights and gradients of scores are rounded to bf16 before they are multiplied; all sums are
-// f32, in an order that depends on shapes alone.
+// Attention and its gradient in bf16 on tensor cores, for heads of up to 64 or 128 elements. A block of threads
+// computes 64 queries of a head (for dk and dv, 64 keys), and each warp 16 of them. Tiles of keys (or queries) pass
+// through shared memory, and each score is computed once: the largest score and the sum are kept as tiles come (Milakov
+// and Gimelshein 2018; Dao et al. 2022). Weights and gradients of scores are rounded to bf16 before they are
+// multiplied; all sums are f32, in an order that depends on shapes alone.
 #pragma once
 
 #include "core/ops/attention/arrays.cuh"

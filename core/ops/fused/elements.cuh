@@ -37,7 +37,7 @@ void store_pack(T* array, Index pack, const Pack<T, n>& elements) {
   reinterpret_cast<Pack<T, n>*>(array)[pack] = elements;
 }
 
-// Elements by their index in an array, of which the first is at `first`.
+// A view of some elements of an array. An index counts from the beginning of the array; the view begins at `first`.
 template <class T, class Index>
 struct Window {
   T* at;

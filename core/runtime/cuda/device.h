@@ -96,8 +96,8 @@ class CudaDevice final : public gpu::Device {
   CollectiveWatchdog watchdog_;
   std::map<std::int64_t, OwnEvent> events_;  // by Event::number; events that are known to be done are removed
   std::int64_t last_event_ = 0;
-  std::vector<CapturedGraph>
-      graphs_;  // destroyed before collectives_: a communicator waits for graphs with its collectives
+  // Destroyed before collectives_, because a communicator waits for graphs with its collectives.
+  std::vector<CapturedGraph> graphs_;
 
   const bool uses_graphs_;
   std::vector<Call>* recorded_ = nullptr;  // set while capture() runs
