@@ -11,7 +11,6 @@
 #include "core/graph/passes.h"
 #include "core/passes/fuse.h"
 #include "core/passes/pipeline.h"
-#include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/plans.h"
 #include "core/setup/setup.h"
 #include "core/spec/keys.h"

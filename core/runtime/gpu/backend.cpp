@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
-#include "core/runtime/gpu/module.h"
 #include "core/runtime/gpu/ranks.h"
 #include "core/runtime/gpu/report.h"
 
@@ -168,7 +167,7 @@ std::unique_ptr<Module> GpuPlanned::load() && {
   });
   check_equal_gpus(processes_, gpus_);
   plan_other_gpus(plans_, source(), gpus_, options_);
-  return std::make_unique<GpuModule>(take_source(), *platform, std::move(plans_), options_, processes_);
+  return load_module(take_source(), *platform, std::move(plans_), options_, processes_);
 }
 
 }  // namespace

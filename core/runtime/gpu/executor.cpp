@@ -64,7 +64,7 @@ GpuRequest request_of(const Plan& plan, const Launch& launch) {
 }
 
 Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes,
-                   const MakeKernel& make_kernel, int gpus, const std::function<const CommunicatorIds&()>& connect)
+                   const MakeKernel& make_kernel, int gpus)
     : device_(device), plans_(plans), sizes_(sizes), gpus_(gpus) {
   prepare_kernels(make_kernel);  // comes first, because preparing a kernel may need memory for a trial run
   persistent_ = allocate(product_of(sizes.persistent, static_cast<std::size_t>(sizes.members)));
@@ -86,8 +86,10 @@ Executor::Executor(Device& device, const std::vector<Plan>& plans, const MemoryS
   scratch_ = allocate(scratch);
   workspace_ = allocate(workspace);
   note(Loading::memory);
-  const CommunicatorIds& ids = connect();
-  for (const Plan& plan : plans) create_communicators(plan, ids);
+}
+
+void Executor::connect(const CommunicatorIds& ids) {
+  for (const Plan& plan : plans_) create_communicators(plan, ids);
   note(Loading::communicators);
   record_expected();
   if (gpus_ > 1) device_.barrier(gpus_);

@@ -67,12 +67,14 @@ struct StepId {
 
 class Executor {
  public:
-  // `plans` has one plan for each entry and must outlive the executor. `gpus` is the number of GPUs of this process.
-  // The constructor calls `connect` before it creates communicators, for the identities of those of several processes.
-  // It captures the graphs that run() is expected to need, and ends with a barrier of the GPUs of this process, so that
-  // none of them runs a step while another one captures.
+  // Allocates memory and prepares kernels: what may fail on one GPU alone. `plans` has one plan for each entry and must
+  // outlive the executor. `gpus` is the number of GPUs of this process.
   Executor(Device& device, const std::vector<Plan>& plans, const MemorySizes& sizes, const MakeKernel& make_kernel,
-           int gpus, const std::function<const CommunicatorIds&()>& connect);
+           int gpus);
+  // Must be called on all GPUs before the first step. Creates communicators; `ids` has the identities of those of
+  // several processes. Captures the graphs that run() is expected to need, and ends with a barrier of the GPUs of this
+  // process, so that none of them runs a step while another one captures.
+  void connect(const CommunicatorIds& ids);
 
   // Queues `steps` steps, as graphs of one or several steps. All steps use the batch in `step.slot`; with `each_slot`,
   // step i uses the batch in slot `step.slot + i`.
@@ -115,8 +117,8 @@ class Executor {
   Device& device() { return device_; }
   const Plan& plan(std::size_t entry) const { return plans_[entry]; }
   std::size_t allocated() const { return allocated_; }
-  // Seconds that the constructor took, by kinds of kernels and by what else it made. Generated kernels are compiled on
-  // other threads meanwhile: theirs is the time for which it waited.
+  // Seconds that the constructor and connect() took, by kinds of kernels and by what else they made. Generated kernels
+  // are compiled on other threads meanwhile: theirs is the time for which the constructor waited.
   const std::vector<LoadTime>& load_times() const { return load_times_; }
 
  private:
@@ -125,7 +127,7 @@ class Executor {
     std::size_t scratch = 0;
   };
 
-  // What the constructor spends time on.
+  // What loading spends time on.
   enum class Loading : std::uint8_t { convolutions, products, generated, own, memory, communicators, graphs };
   // Adds the time since the last call, or since the constructor began.
   void note(Loading what);

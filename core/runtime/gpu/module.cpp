@@ -1,5 +1,5 @@
-#include "core/runtime/gpu/module.h"
-
+// The module of the backend "cuda", on the GPUs of any Platform (CUDA or an emulation). Each GPU has a thread, which
+// queues the steps of its part of the mesh.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/runtime/gpu/plans.h"
 #include "core/runtime/gpu/ranks.h"
 #include "core/runtime/gpu/report.h"
 #include "core/runtime/gpu/worker.h"
@@ -31,31 +32,28 @@ int next_number() {
   return ++last;
 }
 
-// While it exists, the other processes know that this one waits for its own GPUs.
-class Watch {
- public:
-  explicit Watch(Transport& transport) : transport_(transport) { transport_.watch(Transport::Wait::begins); }
-  ~Watch() { transport_.watch(Transport::Wait::ends); }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  void goes_on() { transport_.watch(Transport::Wait::goes_on); }
+// The message of the current exception, without what may help.
+std::string current_message() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
 
- private:
-  Transport& transport_;
-};
-
-}  // namespace
-
-struct GpuModule::Impl {
+// What a module has on GPUs. It may outlive the module: see end().
+struct Running {
   struct EntryState {
     std::byte* batches = nullptr;  // pinned host memory in the order of BatchLayout
     int last_slot = 0;             // slot of the last step that was queued
   };
 
-  Impl(Platform& of, Plans given, const GpuOptions& options)
+  Running(Platform& of, Plans given, const GpuOptions& options)
       : platform(of), plans(std::move(given)), make_kernel(options.make_kernel), progress(count()) {}
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
   int count() const { return static_cast<int>(plans.by_gpu.size()); }
 
@@ -72,21 +70,16 @@ struct GpuModule::Impl {
             platform, gpu, number, RanksHere{plans.first_rank, count()}, progress,
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
-              const auto connect = [this]() -> const CommunicatorIds& {
-                progress.pass_gate();
-                return communicator_ids;
-              };
-              return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count(), connect);
+              return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count());
             },
-            [this](const std::string& reason) { stop_after(reason); }));
+            [this](std::int64_t ticket) { fail(ticket); }));
       }
     }
     // A process that creates communicators waits for all others. So what may fail in one of them alone comes before.
-    run_in_all(processes, [&] { progress.wait_at_gate(); });
-    communicator_ids = exchange_communicator_ids(plans, platform, processes);
+    run_in_all(processes, [&] { progress.wait(0); });
+    const CommunicatorIds ids = exchange_communicator_ids(plans, platform, processes);
     is_connected = true;
-    progress.open_gate();
-    wait({0}, processes.transport);
+    wait(add_to_all([ids](Executor& executor) { executor.connect(ids); }), processes.transport);
     for (const std::vector<Plan>& of_gpu : plans.by_gpu) {
       std::map<const Command*, std::int32_t>& numbers = rows.emplace_back();
       for (const Plan& plan : of_gpu) {
@@ -99,15 +92,16 @@ struct GpuModule::Impl {
   // Returns when the GPUs of this process have done the work of the ticket. What GPUs do together does not end if one
   // of them, or its process, is gone. So this looks after both.
   void wait(Ticket ticket, Transport* transport) {
-    const std::chrono::milliseconds interval = transport != nullptr ? std::chrono::milliseconds(50)
-                                               : count() > 1        ? std::chrono::milliseconds(1000)
-                                                                    : std::chrono::hours(1);
+    constexpr std::chrono::milliseconds interval(50);
+    const auto watch = [&](Transport::Wait wait) {
+      if (transport != nullptr) transport->watch(wait);
+    };
     try {
       if (progress.wait_for(ticket.number, interval)) return;
-      std::optional<Watch> watch;
-      if (transport != nullptr) watch.emplace(*transport);
+      watch(Transport::Wait::begins);
+      const std::shared_ptr<void> at_the_end(nullptr, [&](void*) { watch(Transport::Wait::ends); });
       do {
-        if (watch) watch->goes_on();
+        watch(Transport::Wait::goes_on);
         look_for_failures();
       } while (!progress.wait_for(ticket.number, interval));
     } catch (...) {
@@ -124,7 +118,7 @@ struct GpuModule::Impl {
 
   // Takes the current exception for the failure of this ticket, unless there has been one before.
   void fail(std::int64_t ticket) {
-    if (progress.fail(ticket, std::current_exception())) stop_after(message_of(std::current_exception()));
+    if (progress.fail(ticket, std::current_exception())) stop_after(current_message());
   }
 
   // Makes all workers leave what they do after the first failure, of a worker or of another process.
@@ -138,28 +132,13 @@ struct GpuModule::Impl {
   // Ends the workers and destroys the devices. Destroying a device may wait for work of other GPUs, so this happens
   // when all workers have finished or failed. Device 0 is destroyed last, because it has allocated the pinned batches,
   // which other devices may read. Once the GPUs are given up, everything stays as it is.
-  static void end(std::unique_ptr<Impl>& module) {
-    for (const std::unique_ptr<Worker>& worker : module->workers) worker->end();
-    const auto has_ended = [&](const std::unique_ptr<Worker>& worker) {
-      while (!worker->wait_for_end(std::chrono::milliseconds(50))) {
-        try {
-          module->look_for_failures();
-        } catch (...) {
-          module->fail(module->tickets);
-        }
-        if (module->platform.given_up() && module->progress.left_to_stop().count() == 0) return false;
-      }
-      return true;
-    };
-    const bool have_ended = std::all_of(module->workers.begin(), module->workers.end(), has_ended);
-    if (have_ended && !module->platform.given_up()) {
-      for (auto worker = module->workers.rbegin(); worker != module->workers.rend(); ++worker) (*worker)->close();
-      return;
+  static void end(std::unique_ptr<Running> running) {
+    try {
+      running->wait({running->tickets}, nullptr);
+    } catch (...) {  // a failure of work that the module's user does not wait for
     }
-    static auto& kept = *new std::vector<std::unique_ptr<Impl>>;  // never destroyed
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    kept.push_back(std::move(module));
+    if (running->platform.given_up()) return static_cast<void>(running.release());
+    for (auto worker = running->workers.rbegin(); worker != running->workers.rend(); ++worker) (*worker)->close();
   }
 
   // Allocates host memory for the batches of all entries. Called once, on the thread of the first GPU.
@@ -226,60 +205,88 @@ struct GpuModule::Impl {
   Progress progress;
   std::vector<EntryState> entries;
   std::atomic<bool> is_connected = false;  // whether ranks may wait for one another in calls of a library
-  CommunicatorIds communicator_ids;
   std::mutex workers_mutex;
   std::vector<std::unique_ptr<Worker>> workers;
   std::int64_t tickets = 0;
   std::mutex trace_mutex;  // protects the trace, which several workers write
 };
 
-GpuModule::GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes)
-    : Module(std::move(source), processes), impl_(std::make_unique<Impl>(platform, std::move(plans), options)) {
-  try {
-    impl_->start(processes);
-  } catch (...) {
-    impl_->fail(0);
-    Impl::end(impl_);
-    throw;
+class GpuModule final : public Module {
+ public:
+  GpuModule(Source source, Platform& platform, Plans plans, const GpuOptions& options, Processes processes)
+      : Module(std::move(source), processes), running_(std::make_unique<Running>(platform, std::move(plans), options)) {
+    try {
+      running_->start(processes);
+    } catch (...) {
+      running_->fail(0);
+      Running::end(std::move(running_));
+      throw;
+    }
   }
-}
-GpuModule::~GpuModule() {
-  if (impl_) Impl::end(impl_);
-}
+  ~GpuModule() override {
+    if (running_) Running::end(std::move(running_));
+  }
+  GpuModule(const GpuModule&) = delete;
+  GpuModule& operator=(const GpuModule&) = delete;
+
+  std::span<std::byte> batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) override;
+  Ticket submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) override {
+    return running_->submit(entry, slot, steps, false, members_or_all(members));
+  }
+  Ticket submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) override {
+    return running_->submit(entry, slot, count, true, members_or_all(members));
+  }
+  int steps_per_group(std::size_t entry) const override { return running_->plans.sizes.batches[entry].group; }
+  int groups_ahead() const override { return 4; }
+  Ticket submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) override;
+  Ticket write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
+                      std::optional<std::size_t> offset) override;
+  Ticket read_slice(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset) override;
+  bool done(Ticket ticket) override { return running_->progress.done(ticket.number); }
+  void wait(Ticket ticket) override { running_->wait(ticket, processes().transport); }
+  int workers() const override { return running_->count(); }
+  std::int64_t barriers_per_step(std::size_t entry) const override { return barriers_of(plan(entry)); }
+  std::size_t allocated() const override;
+  std::vector<InstructionReport> instructions(std::size_t entry) const override {
+    return instructions_of(plan(entry), running_->make_kernel);
+  }
+  std::vector<StageReport> stages(std::size_t entry) const override {
+    return stages_of(plan(entry), running_->make_kernel);
+  }
+  Profile profile(std::size_t entry, int slot, std::int64_t steps) override;
+  std::vector<LoadTime> load_times() const override {  // of the first GPU
+    return running_->workers.front()->executor().load_times();
+  }
+
+ private:
+  const Plan& plan(std::size_t entry) const { return running_->plans.by_gpu.front()[entry]; }  // of the first GPU
+
+  std::unique_ptr<Running> running_;
+};
 
 std::span<std::byte> GpuModule::batch(std::size_t entry, int slot, std::string_view input, std::int64_t member) {
-  const BatchLayout& batches = impl_->plans.sizes.batches[entry];
+  const BatchLayout& batches = running_->plans.sizes.batches[entry];
   const std::vector<Input>& inputs = program(entry).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].group != Group::batch || inputs[i].name != input) continue;
-    std::byte* const memory = impl_->entries[entry].batches + batches.index(slot, member) * batches.host_bytes;
+    std::byte* const memory = running_->entries[entry].batches + batches.index(slot, member) * batches.host_bytes;
     return {memory + batches.host_offsets[i], host_bytes(program(entry), inputs[i], share(entry))};
   }
   return {};
 }
 
-Ticket GpuModule::submit(std::size_t entry, int slot, std::int64_t steps, std::span<const std::int64_t> members) {
-  return impl_->submit(entry, slot, steps, false, members_or_all(members));
-}
-
-Ticket GpuModule::submit_each(std::size_t entry, int slot, int count, std::span<const std::int64_t> members) {
-  return impl_->submit(entry, slot, count, true, members_or_all(members));
-}
-
-int GpuModule::steps_per_group(std::size_t entry) const { return impl_->plans.sizes.batches[entry].group; }
-
 Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std::int64_t> members, StepTrace& trace) {
   const std::span<const std::int64_t> named = members_or_all(members);
-  impl_->entries[entry].last_slot = slot;
-  trace.workers.resize(impl_->workers.size());
+  running_->entries[entry].last_slot = slot;
+  trace.workers.resize(running_->workers.size());
   trace.begin = trace.end = Clock::now();
-  const Ticket ticket = impl_->add_to_all([=, this, &trace,
-                                           who = std::vector(named.begin(), named.end())](Executor& executor) {
+  const Ticket ticket = running_->add_to_all([=, this, &trace,
+                                              who = std::vector(named.begin(), named.end())](Executor& executor) {
     const Plan& plan = executor.plan(entry);
-    const auto worker = static_cast<std::size_t>(plan.gpu - impl_->plans.first_rank);
-    const auto& rows = impl_->rows[worker];
+    const auto worker = static_cast<std::size_t>(plan.gpu - running_->plans.first_rank);
+    const auto& rows = running_->rows[worker];
     std::vector<WorkSpan>& spans = trace.workers[worker];
-    executor.upload(entry, slot, 1, who, impl_->entries[entry].batches);
+    executor.upload(entry, slot, 1, who, running_->entries[entry].batches);
     const Mesh& mesh = plan.program->mesh;
     for (const std::int64_t member : who) {
       const std::vector<Executor::TimedCommand> times = executor.run_timed({entry, slot, member});
@@ -296,7 +303,7 @@ Ticket GpuModule::submit_traced(std::size_t entry, int slot, std::span<const std
       }
     }
     executor.release(entry, slot, 1);
-    const std::lock_guard lock(impl_->trace_mutex);
+    const std::lock_guard lock(running_->trace_mutex);
     trace.end = std::max(trace.end, Clock::now());
   });
   return ticket;
@@ -307,7 +314,7 @@ Ticket GpuModule::write_slices(Handle input, DeviceOfMember to, std::span<const 
   const auto e = static_cast<std::size_t>(value(input).entry);
   const auto index = static_cast<std::size_t>(value(input).index);
   const std::size_t begin = value(input).begin + offset.value_or(0);
-  return impl_->add_to_all([=, this](Executor& executor) {
+  return running_->add_to_all([=, this](Executor& executor) {
     const Plan& plan = executor.plan(e);
     const Buffer& buffer = plan.buffer(plan.inputs[index]);
     std::span<const std::int64_t> members = to.member == every_member ? members_or_all({}) : std::span(&to.member, 1);
@@ -328,43 +335,27 @@ Ticket GpuModule::read_slice(Handle handle, DeviceOfMember from, std::span<std::
   const ModuleValue& of = value(handle);
   offset += of.begin;
   const auto e = static_cast<std::size_t>(of.entry);
-  const Plan& plan = impl_->plans.by_gpu.front()[e];  // all have the same buffers
+  const Plan& plan = running_->plans.by_gpu.front()[e];  // all have the same buffers
   const int index = (of.is_input ? plan.inputs : plan.outputs)[static_cast<std::size_t>(of.index)];
-  const auto [gpu, local_device] = impl_->reader_of(e, from.device, plan.buffer(index).axes);
+  const auto [gpu, local_device] = running_->reader_of(e, from.device, plan.buffer(index).axes);
   const std::int64_t slice = plan.slice_of(plan.buffer(index), local_device);
-  const StepId step{e, impl_->entries[e].last_slot, from.member};
+  const StepId step{e, running_->entries[e].last_slot, from.member};
   // Large values are read at once: no later work is queued in the meantime. So are batches, which later work may
   // replace.
   if (into.empty() || into.size() > Executor::max_small_read || plan.buffer(index).pool == Pool::batch) {
-    return impl_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
+    return running_->add_to_one(gpu, [=](Executor& executor) { executor.read(step, index, slice, offset, into); });
   }
   // Small values are read asynchronously: later work may be queued before the copy is done.
   const auto copied = std::make_shared<const std::byte*>(nullptr);
-  return impl_->add_to_one(
+  return running_->add_to_one(
       gpu, [=](Executor& executor) { *copied = executor.queue_read(step, index, slice, offset, into.size()); },
       [=](Executor&) { std::copy_n(*copied, into.size(), into.begin()); });
 }
 
-bool GpuModule::done(Ticket ticket) { return impl_->progress.done(ticket.number); }
-
-void GpuModule::wait(Ticket ticket) { impl_->wait(ticket, processes().transport); }
-
-int GpuModule::workers() const { return impl_->count(); }
-std::int64_t GpuModule::barriers_per_step(std::size_t entry) const { return barriers_of(plan(entry)); }
-
 std::size_t GpuModule::allocated() const {
   std::size_t bytes = 0;
-  for (const std::unique_ptr<Worker>& worker : impl_->workers) bytes = sum_of(bytes, worker->executor().allocated());
+  for (const std::unique_ptr<Worker>& worker : running_->workers) bytes = sum_of(bytes, worker->executor().allocated());
   return bytes;
-}
-
-std::vector<LoadTime> GpuModule::load_times() const { return impl_->workers.front()->executor().load_times(); }
-
-std::vector<InstructionReport> GpuModule::instructions(std::size_t entry) const {
-  return instructions_of(plan(entry), impl_->make_kernel);
-}
-std::vector<StageReport> GpuModule::stages(std::size_t entry) const {
-  return stages_of(plan(entry), impl_->make_kernel);
 }
 
 Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
@@ -385,6 +376,11 @@ Profile GpuModule::profile(std::size_t entry, int slot, std::int64_t steps) {
   return profile;
 }
 
-const Plan& GpuModule::plan(std::size_t entry) const { return impl_->plans.by_gpu.front()[entry]; }
+}  // namespace
+
+std::unique_ptr<Module> load_module(Source source, Platform& platform, Plans plans, const GpuOptions& options,
+                                    Processes processes) {
+  return std::make_unique<GpuModule>(std::move(source), platform, std::move(plans), options, processes);
+}
 
 }  // namespace pmaptrain::gpu

@@ -36,6 +36,10 @@ struct Plans {
 Plans plan_first_gpu(const Source& source, int gpus, const GpuOptions& options, Placement placement = {});
 void plan_other_gpus(Plans& plans, const Source& source, int gpus, const GpuOptions& options);
 
+// Loads the plans of all GPUs of this process. Every process calls this.
+std::unique_ptr<Module> load_module(Source source, Platform& platform, Plans plans, const GpuOptions& options,
+                                    Processes processes);
+
 // The numbers of GPUs, up to `most`, that each of the processes can have, in ascending order.
 std::vector<int> possible_gpus_each(const Source& source, int most, const GpuOptions& options, Placement placement);
 

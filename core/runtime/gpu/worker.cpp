@@ -14,18 +14,6 @@ constexpr std::size_t most_ahead = Executor::max_pending_reads;
 
 }  // namespace
 
-std::string message_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error.diagnostics().front().message;
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "unknown";
-  }
-}
-
 void Progress::advance(int worker, std::int64_t ticket) {
   const std::lock_guard lock(mutex_);
   done_[static_cast<std::size_t>(worker)] = ticket;
@@ -34,7 +22,10 @@ void Progress::advance(int worker, std::int64_t ticket) {
 
 bool Progress::fail(std::int64_t ticket, std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
-  if (failure_) return false;
+  if (failure_) {
+    failed_ = std::min(failed_, ticket);
+    return false;
+  }
   failure_ = std::move(failure);
   failed_ = ticket;
   failed_at_ = std::chrono::steady_clock::now();
@@ -42,34 +33,9 @@ bool Progress::fail(std::int64_t ticket, std::exception_ptr failure) {
   return true;
 }
 
-void Progress::skip(std::int64_t ticket) {
+void Progress::check() const {
   const std::lock_guard lock(mutex_);
-  failed_ = std::min(failed_, ticket);
-}
-
-bool Progress::has_failed() const {
-  const std::lock_guard lock(mutex_);
-  return failure_ != nullptr;
-}
-
-void Progress::pass_gate() {
-  std::unique_lock lock(mutex_);
-  ++at_gate_;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return is_gate_open_ || failure_; });
-  if (!is_gate_open_) fail_running("another GPU has failed");
-}
-
-void Progress::wait_at_gate() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return at_gate_ == done_.size() || failure_; });
   if (failure_) std::rethrow_exception(failure_);
-}
-
-void Progress::open_gate() {
-  const std::lock_guard lock(mutex_);
-  is_gate_open_ = true;
-  changed_.notify_all();
 }
 
 std::int64_t Progress::least_done() const { return *std::min_element(done_.begin(), done_.end()); }
@@ -94,39 +60,19 @@ bool Progress::wait_for(std::int64_t ticket, std::chrono::milliseconds at_most) 
   return true;
 }
 
-std::chrono::milliseconds Progress::left_to_stop() const {
-  const std::lock_guard lock(mutex_);
-  const auto left = failed_at_ + time_to_stop() - std::chrono::steady_clock::now();
-  return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds(0));
-}
-
 std::chrono::milliseconds time_to_stop() {
   const std::chrono::duration<double> most = std::chrono::seconds(5);
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::min(most, gpu_timeout()));
 }
 
 Worker::Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
-               std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed)
+               std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(std::int64_t)> failed)
     : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
   thread_ =
       std::thread([this, &platform, module, ranks, make = std::move(make)] { run(platform, module, ranks, make); });
 }
 
-Worker::~Worker() {
-  end();
-  close();
-}
-
-void Worker::end() {
-  const std::lock_guard lock(mutex_);
-  ends_ = true;
-  changed_.notify_all();
-}
-
-bool Worker::wait_for_end(std::chrono::milliseconds at_most) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, at_most, [&] { return has_ended_; });
-}
+Worker::~Worker() { close(); }
 
 void Worker::close() {
   {
@@ -137,7 +83,7 @@ void Worker::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish) {
+void Worker::add(std::int64_t ticket, Work work, Work finish) {
   const std::lock_guard lock(mutex_);
   queue_.push_back({ticket, std::move(work), std::move(finish)});
   changed_.notify_all();
@@ -168,60 +114,47 @@ void Worker::run(Platform& platform, int module, const RanksHere& ranks,
     }
     executor_ = make(*device_);
   } catch (...) {
-    if (progress_.fail(0, std::current_exception())) failed_(message_of(std::current_exception()));
+    failed_(0);
   }
   progress_.advance(gpu_, 0);
-  if (executor_) carry_out();
+  carry_out();
   executor_.reset();
   std::unique_ptr<Device> device;  // destroyed on the thread that owns it
-  std::unique_lock lock(mutex_);
-  has_ended_ = true;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return closes_; });
+  const std::lock_guard lock(mutex_);
   device = std::move(device_);
 }
 
-std::optional<Worker::Item> Worker::next(bool wait) {
+std::optional<Worker::Item> Worker::next(std::optional<std::chrono::nanoseconds> at_most) {
   std::unique_lock lock(mutex_);
-  if (wait) changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
+  const auto is_over = [&] { return closes_ || !queue_.empty(); };
+  if (at_most) {
+    changed_.wait_for(lock, *at_most, is_over);
+  } else {
+    changed_.wait(lock, is_over);
+  }
   if (queue_.empty()) return std::nullopt;
   Item item = std::move(queue_.front());
   queue_.pop_front();
   return item;
 }
 
-void Worker::wait_for_work(std::chrono::nanoseconds at_most) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, at_most, [&] { return ends_ || !queue_.empty(); });
-}
-
-void Worker::carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work) {
-  if (progress_.has_failed()) return progress_.skip(ticket);
+void Worker::carry_out(std::int64_t ticket, const Work& work) {
   try {
+    progress_.check();  // without an executor there has been a failure
     work(*executor_);
   } catch (...) {
-    if (progress_.fail(ticket, std::current_exception())) {
-      failed_(message_of(std::current_exception()));
-    } else {
-      progress_.skip(ticket);
-    }
+    failed_(ticket);
   }
 }
 
 void Worker::carry_out() {
-  // Work that was queued on the device and is not yet done.
-  struct Ahead {
-    std::int64_t ticket;
-    Event event;
-    std::function<void(Executor&)> finish;
-  };
-  std::deque<Ahead> ahead;
+  std::deque<Item> ahead;  // work that was queued on the device and is not known to be done
   const auto settle = [&](std::size_t left) {
     while (ahead.size() > left) {
-      const Ahead oldest = std::move(ahead.front());
+      const Item oldest = std::move(ahead.front());
       ahead.pop_front();
       carry_out(oldest.ticket, [&](Executor& executor) {
-        executor.device().wait(oldest.event);
+        executor.device().wait(oldest.queued);
         if (oldest.finish) oldest.finish(executor);
       });
       progress_.advance(gpu_, oldest.ticket);
@@ -229,31 +162,33 @@ void Worker::carry_out() {
   };
   const auto oldest_is_done = [&] {
     bool is_done = true;  // stays true if there was a failure, so that settle() handles it
-    carry_out(ahead.front().ticket, [&](Executor& executor) { is_done = executor.device().poll(ahead.front().event); });
+    carry_out(ahead.front().ticket,
+              [&](Executor& executor) { is_done = executor.device().poll(ahead.front().queued); });
     return is_done;
   };
   auto idle_since = std::chrono::steady_clock::now();
   while (true) {
-    std::optional<Item> item = next(false);
-    if (!item && !ahead.empty()) {
-      // Waits for the device or for new work, which is queued at once. Polling intervals grow as in Device::wait().
-      if (oldest_is_done()) {
-        settle(ahead.size() - 1);
-        idle_since = std::chrono::steady_clock::now();
-      } else {
-        const auto passed = std::chrono::steady_clock::now() - idle_since;
-        wait_for_work(std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1)));
-      }
+    // New work is queued at once. Without any, the device is polled, at intervals that grow as in Device::wait().
+    std::optional<std::chrono::nanoseconds> at_most;
+    if (!ahead.empty()) {
+      const auto passed = std::chrono::steady_clock::now() - idle_since;
+      at_most = std::min<std::chrono::nanoseconds>(passed / 30, std::chrono::milliseconds(1));
+    }
+    if (std::optional<Item> item = next(at_most)) {
+      settle(most_ahead - 1);
+      carry_out(item->ticket, [&](Executor& executor) {
+        item->work(executor);
+        item->queued = executor.device().record_event(Stream::compute);
+      });
+      ahead.push_back(*std::move(item));
+    } else if (ahead.empty()) {
+      return;
+    } else if (oldest_is_done()) {
+      settle(ahead.size() - 1);
+    } else {
       continue;
     }
-    if (!item) item = next(true);
-    if (!item) return;
-    settle(most_ahead - 1);
-    carry_out(item->ticket, item->work);
     idle_since = std::chrono::steady_clock::now();
-    Event event;
-    carry_out(item->ticket, [&](Executor& executor) { event = executor.device().record_event(Stream::compute); });
-    ahead.push_back({item->ticket, event, std::move(item->finish)});
   }
 }
 

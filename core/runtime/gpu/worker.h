@@ -27,26 +27,18 @@ class Progress {
 
   // Records that a worker has done all work up to `ticket`.
   void advance(int worker, std::int64_t ticket);
-  // Stores a failure of the work with this ticket if it is the first failure of the module. Returns whether it is.
+  // Records that the work of a ticket has failed. The first failure of the module is that of all tickets. Returns
+  // whether this is it.
   bool fail(std::int64_t ticket, std::exception_ptr failure);
-  // Records that the work of a ticket was skipped because of the failure. wait() for this ticket then throws it too.
-  void skip(std::int64_t ticket);
-  bool has_failed() const;
+  // Throws the failure, if there is one.
+  void check() const;
   bool done(std::int64_t ticket) const;
-  // Where the workers of a process wait, after all that may fail in one process alone, until the processes have agreed
-  // that none has failed. pass_gate() returns when open_gate() has been called; if a worker fails before, it throws
-  // Error (failed). wait_at_gate() returns when all workers wait in pass_gate(), or throws the failure.
-  void pass_gate();
-  void wait_at_gate();
-  void open_gate();
   // Returns when all workers have done the work of this ticket. Throws the failure if it belongs to this ticket or to
   // an earlier one. A worker may never come back from a call that waits for one that has failed. So a failure is thrown
   // after time_to_stop() at the latest, whatever its ticket.
   void wait(std::int64_t ticket);
   // The same for at most this time. Returns whether the work is done.
   bool wait_for(std::int64_t ticket, std::chrono::milliseconds at_most);
-  // How much of time_to_stop() is left since the failure.
-  std::chrono::milliseconds left_to_stop() const;
 
  private:
   std::int64_t least_done() const;  // the last ticket that all workers have done
@@ -57,37 +49,30 @@ class Progress {
   std::exception_ptr failure_;
   std::int64_t failed_ = 0;  // the earliest ticket whose work failed or was skipped
   std::chrono::steady_clock::time_point failed_at_;
-  std::size_t at_gate_ = 0;
-  bool is_gate_open_ = false;
 };
 
 // After a failure, how long the other GPUs have to come out of their calls: five seconds, or gpu_timeout() if that is
 // less.
 std::chrono::milliseconds time_to_stop();
 
-// The message of an error, without what may help.
-std::string message_of(const std::exception_ptr& failure);
-
 class Worker {
  public:
-  // Opens the device on a new thread, and calls `make` there to create its executor, which is the ticket 0. If work of
-  // this worker is the first in the module to fail, `failed` is called with the message.
-  // `gpu` is the number of the device, and of the worker in `progress`; see Platform::open().
+  using Work = std::function<void(Executor&)>;
+
+  // Opens the device on a new thread, and calls `make` there to create its executor, which is the ticket 0. If work
+  // throws, or is skipped because of an earlier failure, `failed` is called while the exception is handled, and has to
+  // tell `progress`. `gpu` is the number of the device, and of the worker in `progress`; see Platform::open().
   Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
-         std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(const std::string&)> failed);
+         std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(std::int64_t ticket)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // The three steps of shutdown. The module makes each step for all of its workers before it begins the next step.
-  // end() asks the worker to stop after the queued work. wait_for_end() returns whether that work is done or has
-  // failed; it waits for at most the given time. close() destroys the device.
-  void end();
-  bool wait_for_end(std::chrono::milliseconds at_most);
+  // Ends the thread after the queued work, and destroys the device.
   void close();
   // Adds work. `work` queues calls of the device and returns. When the device has done them, `finish` is called, and
   // then the ticket is done. Work of later tickets may be queued in the meantime.
-  void add(std::int64_t ticket, std::function<void(Executor&)> work, std::function<void(Executor&)> finish = {});
+  void add(std::int64_t ticket, Work work, Work finish = {});
   // Precondition: the ticket 0 is done, and creating the executor has not failed.
   Executor& executor() { return *executor_; }
   // Aborts the device of this worker (see Device::abort()), or keeps it from opening one. May be called on any thread.
@@ -98,25 +83,24 @@ class Worker {
  private:
   struct Item {
     std::int64_t ticket = 0;
-    std::function<void(Executor&)> work, finish;
+    Work work, finish;
+    Event queued = {};  // after the calls of the device that `work` has queued
   };
 
   void run(Platform& platform, int module, const RanksHere& ranks,
            const std::function<std::unique_ptr<Executor>(Device&)>& make);
   void carry_out();
-  void carry_out(std::int64_t ticket, const std::function<void(Executor&)>& work);
-  std::optional<Item> next(bool wait);
-  // Returns when there is work, or after `at_most`.
-  void wait_for_work(std::chrono::nanoseconds at_most);
+  void carry_out(std::int64_t ticket, const Work& work);
+  // Waits for the next work: for `at_most`, if it is given, and until close(). Returns nothing if there is none.
+  std::optional<Item> next(std::optional<std::chrono::nanoseconds> at_most);
 
   const int gpu_;
   Progress& progress_;
-  const std::function<void(const std::string&)> failed_;
+  const std::function<void(std::int64_t)> failed_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queue_;
-  bool ends_ = false, closes_ = false;           // requests of end() and close()
-  bool has_ended_ = false, is_aborted_ = false;  // states of the worker
+  bool closes_ = false, is_aborted_ = false;  // close() and abort() have been called
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;
