@@ -7,8 +7,8 @@
 
 #include "core/base/text.h"
 #include "core/report/kernels.h"
+#include "core/runtime/gpu/division.h"
 #include "core/runtime/gpu/report.h"
-#include "core/runtime/gpu/sum_tree.h"
 #include "core/setup/setup.h"
 #include "core/setup/start.h"
 #include "tests/catch.h"

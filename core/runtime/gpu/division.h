@@ -1,5 +1,5 @@
 // Divides the logical devices of a mesh over GPUs: each GPU gets a sub-box, that is, a contiguous range along each
-// axis.
+// axis. And the order in which a sum over logical devices is added, if several GPUs have the devices.
 #pragma once
 
 #include <cstdint>
@@ -55,5 +55,24 @@ std::vector<int> possible_gpu_counts(const Mesh& mesh, int most, Limits limits =
 // crosses the boundary of a block, and the sums of blocks are added in a tree. Throws Error (usage) if `count` does not
 // divide the mesh.
 Division blocks_of(const Mesh& mesh, int count = 0);
+
+// A sum over a group of devices adds their blocks in a tree (core/mesh/blocks.h). Here the tree is divided into
+// subtrees. One GPU adds each subtree.
+// The blocks of a group are numbered from 0 in their order. The tree is the same for all groups along the same axes.
+struct SumTree {
+  struct Subtree {
+    IndexRange blocks;
+    std::int64_t gpu = 0;   // of the GPUs that have the group, in their order
+    std::int64_t slot = 0;  // number of this subtree among those of the GPU
+    friend bool operator==(const Subtree&, const Subtree&) = default;
+  };
+  std::vector<Subtree> subtrees;  // in the order of their blocks
+  std::int64_t slots = 1;         // the most subtrees of any GPU
+
+  std::vector<IndexRange> of_gpu(std::int64_t gpu) const;
+};
+
+// The subtrees are as large as possible. `blocks` and `gpus` divide the same mesh, and each GPU has whole blocks.
+SumTree sum_tree(const Division& blocks, const Division& gpus, AxisSet over);
 
 }  // namespace pmaptrain::gpu

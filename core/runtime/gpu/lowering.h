@@ -14,7 +14,6 @@
 #include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
 #include "core/runtime/gpu/plan.h"
-#include "core/runtime/gpu/sum_tree.h"
 #include "core/storage/storage.h"
 
 namespace pmaptrain::gpu {
