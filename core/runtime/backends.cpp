@@ -6,7 +6,6 @@
 #include "core/base/error.h"
 #include "core/runtime/cpu/module.h"
 #include "core/runtime/gpu/backend.h"
-#include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/runtime/reference/module.h"
 
@@ -25,13 +24,13 @@ gpu::Platform& the_platform() {
   if (replaced_platform() != nullptr) return *replaced_platform();
   // This is never freed: the module stays open until the process ends, and its threads may run until then.
   static gpu::Platform* const platform = [] {
-    return loaded_platform = gpu::load_platform({gpu::generate_source, 0, {}, host_place}).release();
+    return loaded_platform = gpu::load_platform({gpu::generate_source, 0, host_place}).release();
   }();
   return *platform;
 }
 
-// A platform that only plans: for the first GPU of this machine or, if there is none, for an H100.
-gpu::Platform& planning_platform() {
+// The GPU for which workspaces are planned: the first one of this machine or, if there is none, an H100.
+gpu::DescribedGpu& planning_gpu() {
   if (replaced_platform() != nullptr) fail_resource("emulated GPUs plan nothing");
   const auto described = [] {
     try {
@@ -40,8 +39,8 @@ gpu::Platform& planning_platform() {
       return std::string(gpu::h100);
     }
   };
-  static gpu::Platform* const platform = gpu::load_platform({nullptr, 0, described()}).release();
-  return *platform;
+  static auto* const gpu = new gpu::DescribedGpu(gpu::describe_gpu(described()));  // never freed, like the platform
+  return *gpu;
 }
 
 struct Factory {
@@ -62,7 +61,7 @@ constexpr Factory factories[] = {
            gpu::GpuOptions{options.workers,
                            {.deterministic = options.deterministic, .tf32 = options.tf32, .blocks = options.blocks},
                            make_gpu_kernel,
-                           planning_platform,
+                           planning_gpu,
                            options.gpu_memory});
      }},
     {BackendKind::reference, "reference",

@@ -26,7 +26,7 @@ gpu::GeneratedSource generate(const Op&, const GpuRequest&) {
 }
 
 // Prepares one equation of generated code.
-void compile(gpu::Device& device, const char* text) {
+void compile(gpu::KernelPreparer& device, const char* text) {
   text_of_kernel = text;
   const std::vector<Type> types{{DType::f32, {8}, {}}};
   device.prepare(ops::Neg{}, {types, types, 1, {true}}, generated);
@@ -34,7 +34,7 @@ void compile(gpu::Device& device, const char* text) {
 
 // As a process does that has compiled nothing yet. False without a module.
 bool compile_anew(const char* text) {
-  const auto device = described_device({generate, 0, {}});
+  const auto device = described_device(generate);
   if (device != nullptr) compile(*device, text);
   return device != nullptr;
 }
@@ -84,15 +84,14 @@ TEST_CASE("generated kernels are compiled once and kept; what is damaged is comp
   CHECK(kept_in(folder.path()).size() == 2);
 }
 
-TEST_CASE("what is generated for several devices is compiled in threads, each text once", "[cuda][module]") {
+TEST_CASE("what is generated for several threads is compiled in threads, each text once", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  gpu::Platform* const platform = described({generate_numbered, 0, {}});
-  if (platform == nullptr) return;
+  const auto device = described_device(generate_numbered);
+  if (device == nullptr) return;
   const std::vector<Type> types{{DType::f32, {8}, {}}};
   const GpuRequest request{types, types, 1, {true}};
   const auto prepare_all = [&] {
-    const std::unique_ptr<gpu::Device> device = platform->open(0);
     std::string error;
     for (double number = 0; number < 6; ++number) device->begin_preparing(constant(number), request, generated);
     for (double number = 0; number < 6; ++number) {
@@ -115,7 +114,7 @@ TEST_CASE("what is generated for several devices is compiled in threads, each te
 TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.write("file", "no folder"));
-  const auto device = described_device({generate, 0, {}});
+  const auto device = described_device(generate);
   if (device == nullptr) return;
   CHECK_NOTHROW(compile(*device, "extern \"C\" __global__ void generated(float*) {}"));
 }
@@ -123,7 +122,7 @@ TEST_CASE("a cache that cannot be written keeps nothing from compiling", "[cuda]
 TEST_CASE("a generated kernel that does not compile shows the compiler's message", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({generate, 0, {}});
+  const auto device = described_device(generate);
   if (device == nullptr) return;
   CHECK_THROWS_WITH(
       compile(*device, "extern \"C\" __global__ void generated(float* y) { y = unknown; }"),

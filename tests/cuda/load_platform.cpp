@@ -1,8 +1,5 @@
 #include "core/runtime/gpu/load_platform.h"
 
-#include <dlfcn.h>
-
-#include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -78,19 +75,6 @@ TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][modul
     CHECK(gpus.none_because == "there is no NVIDIA driver");
     CHECK(contains(gpus.help, "install the driver"));
   }
-}
-
-TEST_CASE("communicators block, and collectives have the greatest priority", "[cuda][module]") {
-  const std::string module = cuda_module();
-  if (module.empty()) return;
-  void* const opened = dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(opened != nullptr);
-  const auto function = reinterpret_cast<gpu::ModuleFunction>(dlsym(opened, gpu::module_function));
-  REQUIRE(function != nullptr);
-  REQUIRE(function()->abi == gpu::module_abi);
-  const gpu::LibrarySettings settings = function()->settings();
-  CHECK(settings.communicators_block);
-  CHECK(settings.priorities == std::array{0, -5, 0});
 }
 
 TEST_CASE("NCCL makes connections with a communicator and orders launches, unless it is told otherwise",

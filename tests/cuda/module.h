@@ -46,22 +46,21 @@ inline std::string cuda_module() {
   return "";
 }
 
-// What the module prepares kernels for where there is no GPU: an NVIDIA H100. Null without a module.
-inline gpu::Platform* described(gpu::ModuleOptions options = {}) {
+// The GPU for which the module prepares kernels where there is none: an NVIDIA H100. Empty without a module.
+inline std::optional<gpu::DescribedGpu> described(decltype(gpu::ModuleOptions::generate_source) generate = nullptr) {
   const std::string module = cuda_module();
-  if (module.empty()) return nullptr;
+  if (module.empty()) return std::nullopt;
   const Variable named("PMAPTRAIN_CUDA_MODULE", module);
-  options.planned_for = gpu::h100;
-  // The platform must outlive its device; a test's memory is the process's.
-  static std::vector<std::unique_ptr<gpu::Platform>> platforms;
-  platforms.push_back(gpu::load_platform(options));
-  CHECK(platforms.back()->properties(0).compute_capability == 90);
-  return platforms.back().get();
+  gpu::DescribedGpu gpu = gpu::describe_gpu(gpu::h100, generate);
+  CHECK(gpu.properties.compute_capability == 90);
+  return gpu;
 }
 
-inline std::unique_ptr<gpu::Device> described_device(const gpu::ModuleOptions& options = {}) {
-  gpu::Platform* const platform = described(options);
-  return platform != nullptr ? platform->open(0) : nullptr;
+// Null without a module.
+inline std::unique_ptr<gpu::KernelPreparer> described_device(
+    decltype(gpu::ModuleOptions::generate_source) generate = nullptr) {
+  std::optional<gpu::DescribedGpu> gpu = described(generate);
+  return gpu ? std::move(gpu->kernels) : nullptr;
 }
 
 }  // namespace pmaptrain::test

@@ -17,7 +17,6 @@
 #include "core/passes/fuse_rows.h"
 #include "core/runtime/gpu/backend.h"
 #include "core/runtime/gpu/executor.h"
-#include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "core/setup/start.h"
 #include "core/spec/load.h"
@@ -46,7 +45,7 @@ struct Example {
   std::vector<bool> stacked;
 };
 
-std::size_t workspace_of(gpu::Device& device, const Example& example, std::int64_t devices, bool tf32 = false) {
+std::size_t workspace_of(gpu::KernelPreparer& device, const Example& example, std::int64_t devices, bool tf32 = false) {
   const GpuRequest request{example.operands, example.results, devices, example.stacked, nullptr, {}, tf32};
   return device.prepare(example.op, request, make_gpu_kernel(example.op, request)).workspace;
 }
@@ -59,7 +58,7 @@ bool is_convolution(const Op& op) {
 }
 
 // The convolutions of a training step, as the GPU backend prepares them: parameters are the same for all devices.
-void prepare_all(gpu::Device& device, const Program& program, int& count) {
+void prepare_all(gpu::KernelPreparer& device, const Program& program, int& count) {
   for_each_equation(program.equations, [&](const Equation& equation) {
     if (!is_convolution(equation.op)) return;
     ++count;
@@ -107,7 +106,7 @@ TEST_CASE("every convolution of the shipped configs has a plan on a GPU, in both
 TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({gpu::generate_source, 0, {}});
+  const auto device = described_device(gpu::generate_source);
   if (device == nullptr) return;
   for (const std::string dtype : {"bf16", "f32", "f64", "i32"}) {
     for (const std::string length : {"2", "40", "64", "50000"}) {
@@ -134,7 +133,7 @@ namespace {
 enum class Kernels : std::uint8_t { all, of_libraries };
 
 // Prepares the kernels of a training step as GPUs would that run it. Returns how many there are.
-int prepare_step(gpu::Device& device, const Program& training, const std::string& title, Kernels kernels) {
+int prepare_step(gpu::KernelPreparer& device, const Program& training, const std::string& title, Kernels kernels) {
   const auto program = std::make_shared<const Program>(fuse_rows(training));
   int count = 0;
   for (const bool deterministic : {false, true}) {
@@ -176,7 +175,7 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
           "[cuda][module]") {
   const TemporaryFolder folder;
   const Variable cache("XDG_CACHE_HOME", folder.path().string());
-  const auto device = described_device({gpu::generate_source, 0, {}});
+  const auto device = described_device(gpu::generate_source);
   if (device == nullptr) return;
   std::vector<Network> networks = small_networks();
   for (const std::string& config : testing::shipped_configs()) networks.push_back({config, config, {}});
@@ -206,15 +205,15 @@ TEST_CASE("every product and convolution of the cases that are compared with JAX
 }
 
 TEST_CASE("the workspace of a config is planned for a described GPU, and is within the bound", "[cuda][module]") {
-  gpu::Platform* const platform = described();
-  if (platform == nullptr) return;
+  std::optional<gpu::DescribedGpu> described_gpu = described();
+  if (!described_gpu) return;
   const auto missing = []() -> gpu::Platform& { fail_resource("there is no NVIDIA driver"); };
-  const gpu::OpenPlanningPlatform planner = [&]() -> gpu::Platform& { return *platform; };
+  const gpu::OpenPlanningGpu planner = [&]() -> gpu::DescribedGpu& { return *described_gpu; };
   for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
     INFO(precision);
     const Source source = train::run_source(testing::setup_of_config("cnn.yaml", {precision}));
     const MemoryNeeds planned =
-        gpu::GpuBackend(missing, {.gpus = 2, .open_planning_platform = planner}).plan(source)->needs();
+        gpu::GpuBackend(missing, {.gpus = 2, .open_planning_gpu = planner}).plan(source)->needs();
     const MemoryNeeds bound = gpu::GpuBackend(missing, {.gpus = 2}).plan(source)->needs();
     CHECK(planned.workspaces_planned_for == "NVIDIA H100 80GB HBM3");
     CHECK(bound.workspaces_planned_for.empty());
@@ -379,10 +378,9 @@ TEST_CASE("a matrix product's workspace is the library's, and a bias in the type
                     Catch::Contains("batch_matmul of i32 is not supported"));
 }
 
-TEST_CASE("a device that is only described runs nothing", "[cuda][module]") {
+TEST_CASE("what cannot be prepared is refused by its name", "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
-  CHECK_THROWS_WITH(device->allocate(1), Catch::Contains("this device is only described"));
   CHECK_THROWS_WITH(device->prepare(ops::Neg{}, {}, {{GpuGenerated{}}, 0}),
                     Catch::Contains("nothing generates code for neg"));
   const GpuKernel unknown{{GpuLaunch{"no_such_kernel", {1, 1, 1}, 256, {}}}, 0};

@@ -21,7 +21,7 @@ class EmulatedPlatform final : public gpu::Platform {
     return {"emulated GPU", 90, machine_->options.memory, 0, {}};
   }
 
-  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::GpuRange& ranks) override {
     check(device);
     return std::make_unique<emulation::EmulatedDevice>(machine_, machine_->open(module, device, ranks.first));
   }

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/gpu/abort.h"
 #include "core/runtime/gpu/barrier.h"
 
 namespace pmaptrain::emulation {

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "core/runtime/gpu/generate.h"
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
 #include "tests/files.h"

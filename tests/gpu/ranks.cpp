@@ -277,7 +277,7 @@ TEST_CASE("a GPU that fails while processes join their communicators ends the lo
 
 TEST_CASE("processes of a host divide the GPUs that they find", "[gpu]") {
   const auto share = [](int gpus, int process, int processes) {
-    const gpu::GpusOfProcess own = gpu::gpus_of_process(gpus, {process, processes});
+    const gpu::GpuRange own = gpu::gpus_of_process(gpus, {process, processes});
     return std::pair(own.first, own.count);
   };
   CHECK(share(4, 0, 1) == std::pair(0, 4));

@@ -1,5 +1,5 @@
-#include "core/runtime/cuda/around.h"
 #include "core/runtime/cuda/elements.cuh"
+#include "core/runtime/cuda/kernels.h"
 
 namespace pmaptrain::cuda {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 
@@ -15,27 +16,22 @@ std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const
                      call.place.empty() ? "" : ", for ", call.place);
 }
 
-int Collectives::create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) {
-  std::unique_ptr<Rank> joined = join_(ranks, id);
-  Rank& added = *joined;
-  {
-    const std::lock_guard lock(mutex_);
-    all_.push_back(std::move(joined));
-  }
-  added.connect();
-  return static_cast<int>(all_.size()) - 1;
+void CollectiveWatchdog::track(std::string what, cudaStream_t stream) {
+  OwnEvent end = make_event();
+  cuda::check(cudaEventRecord(end.get(), stream), what);
+  if (pending_.empty()) oldest_since_ = std::chrono::steady_clock::now();
+  pending_.push_back({std::move(what), std::move(end)});
 }
 
-void Collectives::check() {
-  for (const auto& each : all_) each->check_earlier();
-}
-
-std::string Collectives::late_call() const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& each : all_) {
-    if (std::string call = each->late_call(); !call.empty()) return call;
+void CollectiveWatchdog::check(int rank) {
+  while (!pending_.empty() && is_done(pending_.front().end, pending_.front().what)) {
+    pending_.pop_front();
+    oldest_since_ = std::chrono::steady_clock::now();
   }
-  return {};
+  if (pending_.empty() || std::chrono::steady_clock::now() - oldest_since_ < gpu::gpu_timeout()) return;
+  fail_running(
+      fmt::format("GPU {}: {} has not ended within {} s", rank, pending_.front().what, gpu::gpu_timeout().count()),
+      "another rank did not come to it, or a link between GPUs is down; PMAPTRAIN_GPU_TIMEOUT sets the seconds");
 }
 
 std::size_t position_of(int rank, std::span<const int> ranks) {

@@ -1,27 +1,26 @@
-// The interface of a device to its collectives, which are implemented by NCCL, or for virtual GPUs by copies and
-// reductions within one GPU.
+// The collectives of a device, by NCCL, or for virtual GPUs by copies and reductions within one GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <nccl.h>
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/runtime/cuda/handles.h"
 #include "core/runtime/gpu/barrier.h"
 #include "core/runtime/gpu/device.h"
-#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 
 using gpu::Abort;
 using gpu::Barrier;
-using gpu::gpu_timeout;
 using gpu::ranks_text;
 using gpu::SharedMap;
 
@@ -44,7 +43,7 @@ std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const
 // One rank of a communicator.
 class Rank {
  public:
-  explicit Rank(std::vector<int> ranks) : ranks_(std::move(ranks)) {}
+  Rank(std::vector<int> ranks, const Abort& abort) : abort_(abort), ranks_(std::move(ranks)) {}
   virtual ~Rank() = default;
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -61,31 +60,61 @@ class Rank {
   virtual std::string late_call() const { return {}; }
 
  protected:
+  const Abort& abort_;         // of the device
   std::int64_t sequence_ = 0;  // number of collectives that were run
 
  private:
   const std::vector<int> ranks_;
 };
 
-// The communicators of a device.
-class Collectives {
- public:
-  using Join = std::function<std::unique_ptr<Rank>(std::span<const int> ranks, const gpu::CommunicatorId* id)>;
-  Collectives(Join join, bool can_be_captured) : join_(std::move(join)), can_be_captured_(can_be_captured) {}
+// What the ranks of one communicator share that are in this process.
+struct NcclGroup {
+  explicit NcclGroup(const std::vector<int>& ranks_here) : barrier(ranks_here) {}
+  Barrier barrier;
+  ncclUniqueId id{};
+};
+using NcclGroups = SharedMap<NcclGroup>;
 
-  // Returns the number of the new communicator, counted from 0. See gpu::Device::create_communicator().
-  int create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id);
-  Rank& operator[](gpu::Communicator communicator) { return *all_[static_cast<std::size_t>(communicator.number)]; }
-  // Whether Rank::run() may be captured into a CUDA graph.
-  bool can_be_captured() const { return can_be_captured_; }
-  void check();                   // Rank::check_earlier() of each
-  std::string late_call() const;  // the first one
+// Joins the device with rank `rank`, the current one of CUDA, to a communicator; see
+// gpu::Device::create_communicator().
+std::unique_ptr<Rank> join_nccl(int rank, const gpu::GpuRange& here, int module, NcclGroups& groups,
+                                std::span<const int> ranks, const gpu::CommunicatorId* id, const Abort& abort);
+
+// The identity of a new communicator of several processes.
+gpu::CommunicatorId new_nccl_id();
+
+// What the ranks of one communicator of virtual GPUs share.
+struct VirtualGroup {
+  explicit VirtualGroup(const std::vector<int>& ranks) : barrier(ranks), rank_entries(ranks.size()) {}
+  struct RankEntry {
+    RankCall call;
+    cudaEvent_t ready = nullptr;  // after this event, the values that other ranks read are complete
+    cudaEvent_t read = nullptr;   // after this event, this rank has read the values of the other ranks
+  };
+  Barrier barrier;
+  std::vector<RankEntry> rank_entries;
+};
+using VirtualGroups = SharedMap<VirtualGroup>;
+
+std::unique_ptr<Rank> join_virtual(int rank, int module, VirtualGroups& groups, std::span<const int> ranks,
+                                   const Abort& abort);
+
+// Finds a collective of a device that takes too long.
+class CollectiveWatchdog {
+ public:
+  // Must be called when a collective has been queued on the stream. `what` describes it in messages.
+  void track(std::string what, cudaStream_t stream);
+  // Throws Error (failed) if the oldest tracked collective takes longer than gpu_timeout(), or has failed.
+  void check(int rank);
 
  private:
-  const Join join_;
-  const bool can_be_captured_;
-  mutable std::mutex mutex_;  // protects changes of `all_`, which late_call() reads
-  std::vector<std::unique_ptr<Rank>> all_;
+  struct Queued {
+    std::string what;
+    OwnEvent end;
+  };
+
+  std::deque<Queued> pending_;                          // collectives that are not known to be done
+  std::chrono::steady_clock::time_point oldest_since_;  // since when check() waits for the oldest one
 };
 
 // The index of `rank` in `ranks`. Throws Error (failed) if it is missing or if `ranks` has duplicates.

@@ -1,6 +1,7 @@
 // Compiles CUDA C++ source to machine code with NVRTC, which needs no GPU.
 #pragma once
 
+#include <filesystem>
 #include <future>
 #include <map>
 #include <mutex>
@@ -8,11 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "core/runtime/cuda/code_cache.h"
-
 namespace pmaptrain::cuda {
 
-// Compiles each source once for all devices of a process, several in parallel. All functions are thread-safe.
+// Compiles each source once for all devices of a process, several in parallel, and keeps the code in a cache on disk:
+// in $XDG_CACHE_HOME/pmaptrain, by default ~/.cache/pmaptrain. All functions are thread-safe.
 class Compiler {
  public:
   Compiler();
@@ -28,7 +28,7 @@ class Compiler {
   std::shared_future<std::string> code_of(const std::string& text, int compute_capability);
   std::string compile(const std::string& text, int compute_capability);
 
-  const CodeCache cache_ = CodeCache::of_user();
+  const std::filesystem::path cache_;     // folder of compiled code; empty if nothing is kept
   std::counting_semaphore<> free_slots_;  // the number of further compilations that may run in parallel
   std::mutex mutex_;
   std::map<std::pair<int, std::string>, std::shared_future<std::string>> known_;  // by compute capability and source

@@ -5,15 +5,14 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/around.h"
-#include "core/runtime/cuda/check.h"
+#include "core/runtime/cuda/kernels.h"
 #include "core/runtime/cuda/prepare.h"
 
 namespace pmaptrain::cuda {
 namespace {
 
 // One way to compute the convolution: a cuDNN plan with operands of type `input` and a result of type `sum`. Kernels of
-// around.h do the rest: they convert operands, and add the bias, apply relu and round if the plan does not.
+// around.cu do the rest: they convert operands, and add the bias, apply relu and round if the plan does not.
 struct Way {
   DType input, sum;
   bool bias_in_plan = false, relu_in_plan = false;
@@ -64,7 +63,7 @@ class ConvCommand final : public PreparedCommand {
     lay_out();
   }
 
-  bool has_library_relu() const override { return plan_ != nullptr && way_.relu_in_plan; }
+  bool has_library_relu() const override { return plan_ && way_.relu_in_plan; }
   void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
     for (std::int64_t call = 0; call < shape_.calls; ++call) run_one(stream, arguments, call);
   }
@@ -88,7 +87,7 @@ class ConvCommand final : public PreparedCommand {
       }
       way_ = way;
       plan_ = make_conv_plan(planner, shape_, types, why);
-      if (plan_ != nullptr) return;
+      if (plan_) return;
     }
     fail_running(fmt::format("GPU: cuDNN {} has no engine for {} of {} {} and {}, giving {}: {}", cudnnGetVersion(), op,
                              to_string(image_.dtype), to_string(request.operands[0].shape),
@@ -96,7 +95,7 @@ class ConvCommand final : public PreparedCommand {
   }
 
   void lay_out() {
-    if (plan_ != nullptr) {
+    if (plan_) {
       widen(image_);
       if (is_kernel_grad()) widen(other_);
       kernel_part_ = parts_.add(static_cast<std::size_t>(numel(shape_.kernel)) * size_of(kernel_type()));
@@ -104,7 +103,7 @@ class ConvCommand final : public PreparedCommand {
       if (!is_kernel_grad() && way_.sum != result_) {
         sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
       }
-      plan_part_ = parts_.add(plan_->workspace());
+      plan_part_ = parts_.add(plan_->workspace);
     }
     if (bias_gradient_) {
       bias_part_ = parts_.add(column_sums_workspace(other_.dtype, pixels(), shape_.y[3]));
@@ -142,7 +141,7 @@ class ConvCommand final : public PreparedCommand {
                       pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
           "the gradient of a bias");
     }
-    if (plan_ == nullptr) {  // the sum has no addends
+    if (!plan_) {  // the sum has no addends
       check(cudaMemsetAsync(result, 0, static_cast<std::size_t>(sums()) * size_of(result_), stream), "a convolution");
       return finish_sums(stream, arguments, call, {result_, result}, result);
     }
@@ -190,7 +189,7 @@ class ConvCommand final : public PreparedCommand {
   // Adds the bias, applies relu and rounds to the type of the result, unless the plan has already done so.
   void finish_sums(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call, FloatingMatrix sum,
                    std::byte* result) const {
-    const bool add_bias = bias_ && (plan_ == nullptr || !way_.bias_in_plan);
+    const bool add_bias = bias_ && (!plan_ || !way_.bias_in_plan);
     const bool relu = shape_.relu && !has_library_relu();
     if (!add_bias && !relu && sum.data == result) return;
     Epilogue rest{{result_, result}, sum, {}, relu, 1, sums()};
@@ -209,7 +208,7 @@ class ConvCommand final : public PreparedCommand {
   DType result_ = DType::f32;
   std::optional<DType> bias_, bias_gradient_;
   Way way_{};
-  std::unique_ptr<ConvPlan> plan_;  // null if there is nothing to multiply
+  std::optional<ConvPlan> plan_;  // empty if there is nothing to multiply
   WorkspaceLayout parts_;
   std::size_t kernel_part_ = 0, rounded_bias_ = 0, sum_part_ = 0, plan_part_ = 0, bias_part_ = 0;
 };

@@ -16,16 +16,13 @@ namespace pmaptrain::cuda {
 
 namespace fe = cudnn_frontend;
 
-class ConvPlanner {
- public:
+struct ConvPlanner {
   Handle<cudnnHandle_t, cudnnDestroy> handle;          // for a GPU of this machine
   std::shared_ptr<const fe::DeviceProperties> device;  // for a described GPU
 };
 
-void ConvPlannerDeleter::operator()(ConvPlanner* planner) const { delete planner; }
-
-OwnConvPlanner make_conv_planner() {
-  OwnConvPlanner planner(new ConvPlanner);
+std::shared_ptr<ConvPlanner> make_conv_planner() {
+  auto planner = std::make_shared<ConvPlanner>();
   if (const cudnnStatus_t status = cudnnCreate(planner->handle.create()); status != CUDNN_STATUS_SUCCESS) {
     fail_resource(fmt::format("GPU: cuDNN {} does not start: {}", cudnnGetVersion(), cudnnGetErrorString(status)),
                   "its libraries must be of one version: scripts/bootstrap --cuda fetches them");
@@ -33,8 +30,8 @@ OwnConvPlanner make_conv_planner() {
   return planner;
 }
 
-OwnConvPlanner make_conv_planner(const std::string& properties) {
-  OwnConvPlanner planner(new ConvPlanner);
+std::shared_ptr<ConvPlanner> make_conv_planner(const std::string& properties) {
+  auto planner = std::make_shared<ConvPlanner>();
   auto device = std::make_shared<fe::DeviceProperties>();
   if (fe::error_t error = device->deserialize({properties.begin(), properties.end()}); error.is_bad()) {
     fail_running("GPU: cuDNN does not read these properties of a device: " + error.get_message());
@@ -178,51 +175,40 @@ fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const C
   return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
 }
 
-class CudnnPlan final : public ConvPlan {
- public:
-  CudnnPlan(std::unique_ptr<fe::graph::Graph> graph, const GpuConv& shape, bool with_bias, cudnnHandle_t handle)
-      : graph_(std::move(graph)), kind_(shape.kind), with_bias_(with_bias), handle_(handle) {}
-
-  std::size_t workspace() const override {
-    return static_cast<std::size_t>(std::max<std::int64_t>(graph_->get_workspace_size(), 0));
+void run(fe::graph::Graph& graph, GpuConv::Kind kind, bool with_bias, cudnnHandle_t handle, cudaStream_t stream,
+         const ConvMemory& memory) {
+  const auto written = [&](GpuConv::Kind computed, const std::byte* read) -> void* {
+    return computed == kind ? memory.to : const_cast<std::byte*>(read);
+  };
+  std::unordered_map<std::int64_t, void*> addresses{{name_x, written(GpuConv::Kind::input_grad, memory.x)},
+                                                    {name_kernel, written(GpuConv::Kind::kernel_grad, memory.kernel)},
+                                                    {name_y, written(GpuConv::Kind::forward, memory.y)}};
+  if (with_bias) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
+  if (const cudnnStatus_t status = cudnnSetStream(handle, stream); status != CUDNN_STATUS_SUCCESS) {
+    fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
   }
-
-  void run(cudaStream_t stream, const ConvMemory& memory) override {
-    const auto written = [&](GpuConv::Kind kind, const std::byte* read) -> void* {
-      return kind == kind_ ? memory.to : const_cast<std::byte*>(read);
-    };
-    std::unordered_map<std::int64_t, void*> addresses{{name_x, written(GpuConv::Kind::input_grad, memory.x)},
-                                                      {name_kernel, written(GpuConv::Kind::kernel_grad, memory.kernel)},
-                                                      {name_y, written(GpuConv::Kind::forward, memory.y)}};
-    if (with_bias_) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
-    if (const cudnnStatus_t status = cudnnSetStream(handle_, stream); status != CUDNN_STATUS_SUCCESS) {
-      fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
-    }
-    if (fe::error_t error = graph_->execute(handle_, addresses, memory.workspace); error.is_bad()) {
-      fail_running("GPU: a convolution: " + error.get_message());
-    }
+  if (fe::error_t error = graph.execute(handle, addresses, memory.workspace); error.is_bad()) {
+    fail_running("GPU: a convolution: " + error.get_message());
   }
-
- private:
-  std::unique_ptr<fe::graph::Graph> graph_;
-  GpuConv::Kind kind_;
-  bool with_bias_;
-  cudnnHandle_t handle_;
-};
+}
 
 }  // namespace
 
-std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
-                                         std::string& why) {
+std::optional<ConvPlan> make_conv_plan(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
+                                       std::string& why) {
   for (const std::int64_t workspace : {modest_workspace, most_workspace}) {
-    auto graph = std::make_unique<fe::graph::Graph>();
-    fe::error_t error = build(*graph, Definition{shape, types}, planner, workspace);
-    if (error.is_good()) {
-      return std::make_unique<CudnnPlan>(std::move(graph), shape, types.with_bias, planner.handle.get());
+    const auto graph = std::make_shared<fe::graph::Graph>();
+    if (fe::error_t error = build(*graph, Definition{shape, types}, planner, workspace); error.is_bad()) {
+      why = error.get_message();
+      continue;
     }
-    why = error.get_message();
+    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(graph->get_workspace_size(), 0));
+    return ConvPlan{bytes, [graph, kind = shape.kind, with_bias = types.with_bias, handle = planner.handle.get()](
+                               cudaStream_t stream, const ConvMemory& memory) {
+                      run(*graph, kind, with_bias, handle, stream, memory);
+                    }};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace pmaptrain::cuda

@@ -5,7 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/kernel/gpu.h"
@@ -13,16 +15,12 @@
 namespace pmaptrain::cuda {
 
 // What make_conv_plan() needs: a cuDNN handle for the current GPU, or the properties of a described GPU.
-class ConvPlanner;
-struct ConvPlannerDeleter {
-  void operator()(ConvPlanner* planner) const;
-};
-using OwnConvPlanner = std::unique_ptr<ConvPlanner, ConvPlannerDeleter>;
+struct ConvPlanner;
 
 // For the current GPU; throws Error (resource) if cuDNN does not start. For a GPU with these properties, a text of
 // properties_for_planning(); throws Error (failed) if cuDNN cannot read it.
-OwnConvPlanner make_conv_planner();
-OwnConvPlanner make_conv_planner(const std::string& properties);
+std::shared_ptr<ConvPlanner> make_conv_planner();
+std::shared_ptr<ConvPlanner> make_conv_planner(const std::string& properties);
 
 // The properties of a GPU of this machine, as the JSON text that cuDNN prints.
 std::string properties_for_planning(int gpu);
@@ -47,15 +45,13 @@ struct ConvMemory {
   std::byte* workspace = nullptr;
 };
 
-class ConvPlan {
- public:
-  virtual ~ConvPlan() = default;
-  virtual std::size_t workspace() const = 0;
-  virtual void run(cudaStream_t stream, const ConvMemory& memory) = 0;
+struct ConvPlan {
+  std::size_t workspace = 0;  // bytes
+  std::function<void(cudaStream_t stream, const ConvMemory& memory)> run;
 };
 
-// Returns null if cuDNN has no engine for this convolution, and sets `why` to its message.
-std::unique_ptr<ConvPlan> make_conv_plan(ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
-                                         std::string& why);
+// Returns nothing if cuDNN has no engine for this convolution, and sets `why` to its message.
+std::optional<ConvPlan> make_conv_plan(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
+                                       std::string& why);
 
 }  // namespace pmaptrain::cuda

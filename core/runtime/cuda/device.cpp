@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/runtime/cuda/reduce.h"
+#include "core/runtime/cuda/kernels.h"
 #include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
@@ -70,24 +70,20 @@ AdditionOrder addition_order(std::span<const TreeNode> tree) {
 
 }  // namespace
 
-// Collectives have few thread blocks, and other GPUs wait for them. With high priority, they start before other work.
-int priority_of(gpu::Stream stream, int least, int greatest) {
-  return stream == gpu::Stream::communicate ? greatest : least;
-}
-
 CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_source,
-                       std::shared_ptr<Compiler> compiler, const MakeCollectives& make_collectives, Barriers& barriers)
+                       std::shared_ptr<Compiler> compiler, Join join, Barriers& barriers)
     : number_(number),
       module_(module),
       barriers_(barriers),
       libraries_(compute_capability_of(select_gpu(gpu)), generate_source, std::move(compiler)),
-      collectives_(make_collectives(abort_)),
+      join_(std::move(join)),
       uses_graphs_(gpu::uses_graphs()) {
   check(load_reductions(), "loading kernels");
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const int priority = priority_of(static_cast<gpu::Stream>(i), least, greatest);
+    // Collectives have few thread blocks, and other GPUs wait for them. So they start before other work.
+    const int priority = static_cast<gpu::Stream>(i) == gpu::Stream::communicate ? greatest : least;
     check(cudaStreamCreateWithPriority(streams_[i].create(), cudaStreamNonBlocking, priority), "creating a stream");
     order_events_[i] = make_event();
   }
@@ -107,12 +103,7 @@ void CudaDevice::queue(bool on_compute, F&& call) {
   }
 }
 
-void CudaDevice::refuse_while_recording(const char* what) const {
-  if (recorded_ != nullptr) fail_running(fmt::format("GPU {}: {} while calls are captured", number_, what));
-}
-
 std::byte* CudaDevice::allocate(std::size_t bytes) {
-  refuse_while_recording("memory is allocated");
   require_free_memory(bytes, number_);
   DeviceMemory memory;
   check(cudaMalloc(memory.create(), std::max<std::size_t>(bytes, 1)), "allocating memory");
@@ -121,7 +112,6 @@ std::byte* CudaDevice::allocate(std::size_t bytes) {
 }
 
 std::byte* CudaDevice::pinned(std::size_t bytes) {
-  refuse_while_recording("memory is allocated");
   PinnedMemory memory;
   check(cudaHostAlloc(memory.create(), std::max<std::size_t>(bytes, 1), cudaHostAllocDefault),
         "allocating pinned memory of the host");
@@ -130,7 +120,6 @@ std::byte* CudaDevice::pinned(std::size_t bytes) {
 }
 
 gpu::PreparedKernel CudaDevice::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-  refuse_while_recording("a kernel is prepared");
   Kernel& made = kernels_.emplace_back(std::vector<std::unique_ptr<PreparedCommand>>());
   for (const Relu relu : relu_variants) {
     made = libraries_.prepare(op, request, kernel, relu);
@@ -204,30 +193,21 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
 
 void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
                         std::int64_t elements, const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) {
-  const ReductionKind how = kind == Reduction::sum   ? ReductionKind::sum
-                            : kind == Reduction::max ? ReductionKind::max
-                                                     : ReductionKind::min;
-  const ArrayGrid spaced{from, arrays.per_row, arrays.pitch, arrays.row_pitch};
   if (tree.size() > most_nodes) {
     fail_running(fmt::format("GPU {}: a reduction of {} blocks; the most are {}", number_, tree.size(), most_nodes));
   }
   queue(on == gpu::Stream::compute, [=, this, order = addition_order(tree)] {
-    check(cuda::reduce(how, dtype, to, spaced, elements, order, stream(on)), "a reduction");
+    check(cuda::reduce(kind, dtype, to, from, elements, arrays, order, stream(on)), "a reduction");
   });
 }
 
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,
                             std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (recorded_ != nullptr) records_collectives_ = true;
   queue(false, [this, on, communicator, call = RankCall{kind, dtype, to, from, bytes, range_name_}] {
-    Rank& rank = (*collectives_)[communicator];
+    Rank& rank = *communicators_[static_cast<std::size_t>(communicator.number)];
     std::string what = rank.next(call);
     rank.run(call, stream(on));
-    if (capturing_) {
-      captured_collectives_.push_back(std::move(what));
-    } else {
-      watchdog_.track(std::move(what), stream(on));
-    }
+    watchdog_.track(std::move(what), stream(on));
   });
 }
 
@@ -269,15 +249,11 @@ void CudaDevice::end_range() {
   if (recorded_ == nullptr || !uses_graphs_) queue(false, [] { nvtxRangePop(); });
 }
 
-// Captures one CUDA graph if possible. Some collectives are not captured: those of virtual GPUs, because their threads
-// wait for each other, and by default those of several GPUs of one process, because their graphs could block each
-// other. Then each replay calls these collectives, and the calls on the stream `compute` between them become CUDA
-// graphs.
+// Collectives are not captured: CUDA graphs of several GPUs could block each other, and the threads of virtual GPUs
+// wait for each other. Each replay calls them, and the calls on the stream `compute` between them become CUDA graphs.
 gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
-  refuse_while_recording("a capture begins");
   std::vector<Call> calls;
   recorded_ = &calls;
-  records_collectives_ = false;
   try {
     record();
   } catch (...) {
@@ -285,22 +261,19 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
     throw;
   }
   recorded_ = nullptr;
-  const bool is_one_graph = uses_graphs_ && (!records_collectives_ || collectives_->can_be_captured());
-  const auto is_captured = [&](const Call& call) { return is_one_graph || (uses_graphs_ && call.on_compute); };
-  captured_collectives_.clear();
+  const auto is_captured = [&](const Call& call) { return uses_graphs_ && call.on_compute; };
   CapturedGraph captured;
   for (auto call = calls.begin(); call != calls.end();) {
     const auto end = std::find_if_not(call, calls.end(), is_captured);
     if (end != call) {
-      captured.parts.emplace_back(make_graph({call, end}));
+      captured.emplace_back(make_graph({call, end}));
       call = end;
     } else {
-      captured.parts.emplace_back(std::move(call->run));
+      captured.emplace_back(std::move(call->run));
       ++call;
     }
   }
-  captured.collectives = std::exchange(captured_collectives_, {});
-  const int count = static_cast<int>(captured.parts.size());
+  const int count = static_cast<int>(captured.size());
   graphs_.push_back(std::move(captured));
   return {static_cast<int>(graphs_.size()) - 1, count};
 }
@@ -321,32 +294,25 @@ OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   capturing_ = false;
   check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
   OwnGraphExec ready;
-  // This flag gives collectives in the graph the priority of the stream on which they were captured.
-  check(cudaGraphInstantiate(ready.create(), graph.get(), cudaGraphInstantiateFlagUseNodePriority), "making a graph");
+  check(cudaGraphInstantiate(ready.create(), graph.get(), 0), "making a graph");
   check(cudaGraphUpload(ready.get(), begin), "making a graph");
   return ready;
 }
 
 void CudaDevice::replay_calls(gpu::Graph graph, int first, int count) {
-  refuse_while_recording("a graph is replayed");
   const CapturedGraph& captured = graphs_[static_cast<std::size_t>(graph.number)];
   const cudaStream_t in = stream(gpu::Stream::compute);
   for (const auto& part :
-       std::span(captured.parts).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
+       std::span(captured).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count))) {
     if (const auto* const ready = std::get_if<OwnGraphExec>(&part)) {
       check(cudaGraphLaunch(ready->get(), in), "replaying a graph");
     } else {
       std::get<std::function<void()>>(part)();
     }
   }
-  if (!captured.collectives.empty()) {  // collectives in a graph exist only if the whole capture is one graph
-    watchdog_.track(fmt::format("a graph with {} to {}", captured.collectives.front(), captured.collectives.back()),
-                    in);
-  }
 }
 
 gpu::Event CudaDevice::record_event(gpu::Stream on) {
-  refuse_while_recording("an event is recorded");
   // Delete events that are done but were never waited for.
   if (events_.size() > 64) {
     std::erase_if(events_, [](const auto& each) { return cudaEventQuery(each.second.get()) == cudaSuccess; });
@@ -360,12 +326,11 @@ gpu::Event CudaDevice::record_event(gpu::Stream on) {
 
 void CudaDevice::check_progress() {
   abort_.check();
-  collectives_->check();
+  for (const auto& each : communicators_) each->check_earlier();
   watchdog_.check(number_);
 }
 
 bool CudaDevice::poll(gpu::Event event) {
-  refuse_while_recording("an event is polled");
   check_progress();
   const auto found = events_.find(event.number);
   if (found == events_.end()) return true;
@@ -375,18 +340,30 @@ bool CudaDevice::poll(gpu::Event event) {
 }
 
 void CudaDevice::wait_event(gpu::Event event, gpu::Stream on) {
-  refuse_while_recording("a stream is to wait for an event");
   const auto found = events_.find(event.number);
   if (found != events_.end()) check(cudaStreamWaitEvent(stream(on), found->second.get(), 0), "ordering streams");
 }
 
 gpu::Communicator CudaDevice::create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) {
-  refuse_while_recording("a communicator is created");
-  return {collectives_->create_communicator(ranks, id)};
+  std::unique_ptr<Rank> joined = join_(ranks, id, abort_);
+  Rank& added = *joined;
+  {
+    const std::lock_guard lock(communicators_mutex_);
+    communicators_.push_back(std::move(joined));
+  }
+  added.connect();
+  return {static_cast<int>(communicators_.size()) - 1};
+}
+
+std::string CudaDevice::late_call() const {
+  const std::lock_guard lock(communicators_mutex_);
+  for (const auto& each : communicators_) {
+    if (std::string call = each->late_call(); !call.empty()) return call;
+  }
+  return {};
 }
 
 void CudaDevice::barrier(int devices) {
-  refuse_while_recording("devices meet");
   std::vector<int> ranks(static_cast<std::size_t>(devices));
   std::iota(ranks.begin(), ranks.end(), 0);
   const auto barrier = barriers_.get(module_, ranks, [&] { return std::make_shared<Barrier>(ranks); });

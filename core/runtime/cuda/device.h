@@ -5,30 +5,27 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "core/runtime/cuda/collectives.h"
-#include "core/runtime/cuda/handles.h"
 #include "core/runtime/cuda/libraries.h"
-#include "core/runtime/cuda/watchdog.h"
-#include "core/runtime/gpu/device.h"
 
 namespace pmaptrain::cuda {
 
-using MakeCollectives = std::function<std::unique_ptr<Collectives>(const Abort& abort)>;
+// Joins a device to a communicator; see gpu::Device::create_communicator(). `abort` is the device's.
+using Join =
+    std::function<std::unique_ptr<Rank>(std::span<const int> ranks, const gpu::CommunicatorId* id, const Abort& abort)>;
 using Barriers = SharedMap<Barrier>;
-
-// The priority of a stream. `least` and `greatest` are the priorities that CUDA calls so: the lowest and the highest.
-int priority_of(gpu::Stream stream, int least, int greatest);
 
 class CudaDevice final : public gpu::Device {
  public:
   // `number` and `module` are the arguments of Platform::open(); `gpu` is the number of the GPU in CUDA. It differs
   // from `number` for virtual devices, and if processes divide the GPUs of a machine.
   CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
-             const MakeCollectives& make_collectives, Barriers& barriers);
+             Join join, Barriers& barriers);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;
@@ -57,7 +54,7 @@ class CudaDevice final : public gpu::Device {
   gpu::Communicator create_communicator(std::span<const int> ranks, const gpu::CommunicatorId* id) override;
   void barrier(int devices) override;
   void abort(const std::string& reason) noexcept override { abort_.set(reason); }
-  std::string late_call() const override { return collectives_->late_call(); }
+  std::string late_call() const override;
 
  private:
   // A call that capture() has recorded.
@@ -65,17 +62,13 @@ class CudaDevice final : public gpu::Device {
     std::function<void()> run;
     bool on_compute = false;  // whether it uses only the stream `compute`
   };
-  // A graph of gpu::Device: CUDA graphs, and between them calls that cannot be part of a CUDA graph.
-  struct CapturedGraph {
-    std::vector<std::variant<OwnGraphExec, std::function<void()>>> parts;
-    std::vector<std::string> collectives;  // descriptions of the collectives in CUDA graphs
-  };
+  // A graph of gpu::Device: CUDA graphs, and between them calls that are not part of a CUDA graph.
+  using CapturedGraph = std::vector<std::variant<OwnGraphExec, std::function<void()>>>;
 
   cudaStream_t stream(gpu::Stream stream) const { return streams_[static_cast<std::size_t>(stream)].get(); }
   // Makes the call now, or records it if capture() is running.
   template <class F>
   void queue(bool on_compute, F&& call);
-  void refuse_while_recording(const char* what) const;
   OwnGraphExec make_graph(std::span<const Call> calls);
   // Runs a library's kernel once, because libraries load code on the first call, which is forbidden during a capture.
   // All operands are NaN; returns whether the result is NaN.
@@ -92,19 +85,18 @@ class CudaDevice final : public gpu::Device {
   std::vector<PinnedMemory> pinned_;
   Libraries libraries_;
   std::vector<Kernel> kernels_;
-  std::unique_ptr<Collectives> collectives_;
+  const Join join_;
+  mutable std::mutex communicators_mutex_;  // protects changes of `communicators_`, which late_call() reads
+  std::vector<std::unique_ptr<Rank>> communicators_;
   CollectiveWatchdog watchdog_;
   std::map<std::int64_t, OwnEvent> events_;  // by Event::number; events that are known to be done are removed
   std::int64_t last_event_ = 0;
-  // Destroyed before collectives_, because a communicator waits for graphs with its collectives.
   std::vector<CapturedGraph> graphs_;
 
   const bool uses_graphs_;
   std::vector<Call>* recorded_ = nullptr;  // set while capture() runs
   std::string range_name_;                 // the last name that begin_range() was given
-  bool records_collectives_ = false;       // whether the recorded calls contain collectives
   bool capturing_ = false;                 // whether calls are being captured into a CUDA graph
-  std::vector<std::string> captured_collectives_;
 };
 
 }  // namespace pmaptrain::cuda

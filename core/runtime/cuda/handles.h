@@ -1,15 +1,21 @@
-// RAII owners of CUDA objects.
+// RAII owners of CUDA objects, and error codes of CUDA and its libraries as Error.
 #pragma once
 
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <nvrtc.h>
 
 #include <cstddef>
 #include <string_view>
 #include <utility>
 
-#include "core/runtime/cuda/check.h"
-
 namespace pmaptrain::cuda {
+
+// Throws Error if `status` is an error: `resource` if memory is short, `failed` otherwise. The message is "GPU:
+// <doing>: <reason>".
+void check(cudaError_t status, std::string_view doing);
+void check(cublasStatus_t status, std::string_view doing);
+void check(nvrtcResult status, std::string_view doing);
 
 // Owns a handle of a library and destroys it with `destroy`. Errors of `destroy` are ignored.
 template <class T, auto destroy>

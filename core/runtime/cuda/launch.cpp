@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/handles.h"
 #include "core/runtime/cuda/kernels.h"
 #include "core/runtime/cuda/prepare.h"
 

@@ -51,7 +51,10 @@ class Libraries {
   std::shared_ptr<Compiler> compiler_;
   RunsOn runs_on_;
   CublasHandle cublas_;
-  OwnConvPlanner conv_planner_;
+  std::shared_ptr<ConvPlanner> conv_planner_;
 };
+
+// Opens the described GPU; see gpu::ModuleTable::describe.
+gpu::DescribedGpu describe_gpu(const std::string& description, GenerateSource generate_source);
 
 }  // namespace pmaptrain::cuda

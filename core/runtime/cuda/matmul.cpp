@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/kernel/gpu_budget.h"
-#include "core/runtime/cuda/around.h"
+#include "core/runtime/cuda/kernels.h"
 #include "core/runtime/cuda/prepare.h"
 
 namespace pmaptrain::cuda {

@@ -1,5 +1,3 @@
-#include "core/runtime/cuda/nccl_collectives.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +9,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/check.h"
-#include "core/runtime/cuda/handles.h"
+#include "core/runtime/cuda/collectives.h"
+#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -31,19 +29,27 @@ ncclDataType_t nccl_type(DType dtype) {
   return ncclUint8;
 }
 
+// NCCL's description of an error, for example "unhandled cuda error: Cuda failure 2 'out of memory'". `communicator`
+// may be null.
+std::string reason_of(ncclResult_t status, ncclComm_t communicator) {
+  const char* const more = ncclGetLastError(communicator);
+  const std::string reason = ncclGetErrorString(status);
+  return more == nullptr || *more == '\0' ? reason : fmt::format("{}: {}", reason, more);
+}
+
 void must(ncclResult_t status, const std::string& what) {
   if (status == ncclSuccess) return;
   fail_running(fmt::format("GPU: {}: {}", what, reason_of(status, nullptr)));
 }
 
-// One rank of a NCCL communicator whose calls block (see communicator_config()). A call may block until a missing rank
-// makes its call too, and then it does not return.
+// One rank of a NCCL communicator whose calls block. A call may block until a missing rank makes its call too, and then
+// it does not return.
 class NcclCommunicator final : public Rank {
  public:
   // Waits until all ranks of this process have called it. `id` is null if there are no others.
   NcclCommunicator(std::shared_ptr<NcclGroup> group, std::vector<int> ranks, int rank, const gpu::CommunicatorId* id,
                    const Abort& abort)
-      : Rank(std::move(ranks)), group_(std::move(group)), place_(position_of(rank, this->ranks())), abort_(abort) {
+      : Rank(std::move(ranks), abort), group_(std::move(group)), place_(position_of(rank, this->ranks())) {
     const std::size_t position = position_of(rank, group_->barrier.ranks());
     group_->barrier.arrive_and_wait(position, abort_, beginning(), [&] {
       if (position != 0) return;
@@ -68,7 +74,8 @@ class NcclCommunicator final : public Rank {
     check(cudaMalloc(first_exchange_.create(), bytes), "allocating memory");
     check(cudaMemset(first_exchange_.get(), 0, bytes), beginning());
     call(beginning(), [&] {
-      ncclConfig_t config = communicator_config();
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 1;  // NCCL runs each call of a nonblocking communicator on a separate thread
       return ncclCommInitRankConfig(&communicator_, static_cast<int>(ranks().size()), group_->id,
                                     static_cast<int>(place_), &config);
     });
@@ -103,7 +110,7 @@ class NcclCommunicator final : public Rank {
 
   std::string late_call() const override {
     const std::lock_guard lock(call_mutex_);
-    const bool is_late = call_begin_ && std::chrono::steady_clock::now() - *call_begin_ > gpu_timeout();
+    const bool is_late = call_begin_ && std::chrono::steady_clock::now() - *call_begin_ > gpu::gpu_timeout();
     return is_late ? late(call_) : std::string();
   }
 
@@ -127,7 +134,7 @@ class NcclCommunicator final : public Rank {
   }
 
   static std::string late(const std::string& call) {
-    return fmt::format("GPU: {} has not returned within {} s", call, gpu_timeout().count());
+    return fmt::format("GPU: {} has not returned within {} s", call, gpu::gpu_timeout().count());
   }
 
   // NCCL connects ranks for ncclSend and ncclRecv at the first such call, which may wait for other GPUs as a call of
@@ -145,7 +152,7 @@ class NcclCommunicator final : public Rank {
   void wait_for_first_exchange() {
     const OwnEvent end = make_event();
     check(cudaEventRecord(end.get(), cudaStreamLegacy), beginning());
-    const auto last = std::chrono::steady_clock::now() + gpu_timeout();
+    const auto last = std::chrono::steady_clock::now() + gpu::gpu_timeout();
     while (!is_done(end, beginning())) {
       abort_.check();
       check_earlier();
@@ -171,7 +178,6 @@ class NcclCommunicator final : public Rank {
 
   std::shared_ptr<NcclGroup> group_;
   std::size_t place_;  // among ranks(), which are also those of other processes
-  const Abort& abort_;
   ncclComm_t communicator_ = nullptr;
   DeviceMemory first_exchange_;    // stays until the end, because cudaFree may wait for other GPUs too
   mutable std::mutex call_mutex_;  // protects what late_call() reads
@@ -181,20 +187,17 @@ class NcclCommunicator final : public Rank {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(int rank, const gpu::RanksHere& here, int module, NcclGroups& groups,
-                                                   const Abort& abort, bool captured) {
-  const auto join = [=, &groups, &abort](std::span<const int> ranks, const gpu::CommunicatorId* id) {
-    std::vector<int> ranks_here;
-    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(ranks_here),
-                 [&](int each) { return here.first <= each && each < here.first + here.count; });
-    if (id == nullptr && ranks_here.size() < ranks.size()) {
-      fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
-    }
-    auto group = groups.get(module, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
-    return std::make_unique<NcclCommunicator>(std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank, id,
-                                              abort);
-  };
-  return std::make_unique<Collectives>(join, captured);
+std::unique_ptr<Rank> join_nccl(int rank, const gpu::GpuRange& here, int module, NcclGroups& groups,
+                                std::span<const int> ranks, const gpu::CommunicatorId* id, const Abort& abort) {
+  std::vector<int> ranks_here;
+  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(ranks_here),
+               [&](int each) { return here.first <= each && each < here.first + here.count; });
+  if (id == nullptr && ranks_here.size() < ranks.size()) {
+    fail_running(fmt::format("GPU: communicator {} of several processes has no identity", ranks_text(ranks)));
+  }
+  auto group = groups.get(module, ranks, [&] { return std::make_shared<NcclGroup>(ranks_here); });
+  return std::make_unique<NcclCommunicator>(std::move(group), std::vector<int>(ranks.begin(), ranks.end()), rank, id,
+                                            abort);
 }
 
 gpu::CommunicatorId new_nccl_id() {
@@ -204,13 +207,6 @@ gpu::CommunicatorId new_nccl_id() {
   static_assert(sizeof made == sizeof id);
   std::memcpy(id.data(), &made, sizeof made);
   return id;
-}
-
-// Communicators block, because NCCL runs each call of a nonblocking communicator on a separate thread.
-ncclConfig_t communicator_config() {
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 1;
-  return config;
 }
 
 }  // namespace pmaptrain::cuda

@@ -1,15 +1,10 @@
-#include "core/runtime/cuda/platform.h"
-
+// Platforms: the GPUs of the machine, or several virtual devices on one GPU; and the table of this library.
 #include <fmt/format.h>
 
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/runtime/cuda/conv_plan.h"
 #include "core/runtime/cuda/device.h"
-#include "core/runtime/cuda/nccl_collectives.h"
-#include "core/runtime/cuda/virtual_collectives.h"
-#include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -62,10 +57,7 @@ void set_environment_of_nccl() {
 class CudaPlatform final : public gpu::Platform {
  public:
   CudaPlatform(GenerateSource generate_source, const HostPlace& place)
-      : generate_source_(generate_source), own_(gpu::gpus_of_process(count_gpus(), place)) {
-    // With one GPU all collectives are in graphs, and NCCL need not order them after collectives outside of graphs.
-    if (captures_collectives()) setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);
-  }
+      : generate_source_(generate_source), own_(gpu::gpus_of_process(count_gpus(), place)) {}
 
   int devices() const override { return own_.count; }
   gpu::Properties properties(int device) const override {
@@ -80,22 +72,20 @@ class CudaPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int device) const override { return properties_for_planning(own_.first + device); }
-  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& ranks) override {
-    const auto make_collectives = [this, device, module, ranks](const Abort& abort) {
-      const gpu::RanksHere here{ranks.first, ranks.count > 0 ? ranks.count : own_.count};
-      return make_nccl_collectives(here.first + device, here, module, communicators_, abort, captures_collectives());
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::GpuRange& ranks) override {
+    const gpu::GpuRange here{ranks.first, ranks.count > 0 ? ranks.count : own_.count};
+    const auto join = [=, this](std::span<const int> members, const gpu::CommunicatorId* id, const Abort& abort) {
+      return join_nccl(here.first + device, here, module, communicators_, members, id, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, own_.first + device, generate_source_, compiler_,
-                                        make_collectives, barriers_);
+    return std::make_unique<CudaDevice>(device, module, own_.first + device, generate_source_, compiler_, join,
+                                        barriers_);
   }
   gpu::CommunicatorId new_communicator_id() override { return new_nccl_id(); }
 
  private:
-  bool captures_collectives() const { return own_.count == 1; }
-
   GenerateSource generate_source_;
   const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
-  const gpu::GpusOfProcess own_;
+  const gpu::GpuRange own_;
   NcclGroups communicators_;
   Barriers barriers_;
 };
@@ -116,11 +106,11 @@ class VirtualPlatform final : public gpu::Platform {
     return properties;
   }
   std::string description(int) const override { return properties_for_planning(0); }
-  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::RanksHere& /*ranks*/) override {
-    const auto make_collectives = [this, device, module](const Abort& abort) {
-      return make_virtual_collectives(device, module, communicators_, abort);
+  std::unique_ptr<gpu::Device> open(int device, int module, const gpu::GpuRange& /*ranks*/) override {
+    const auto join = [=, this](std::span<const int> members, const gpu::CommunicatorId*, const Abort& abort) {
+      return join_virtual(device, module, communicators_, members, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, 0, generate_source_, compiler_, make_collectives, barriers_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_source_, compiler_, join, barriers_);
   }
   gpu::CommunicatorId new_communicator_id() override { fail_running("virtual GPUs are those of one process"); }
 
@@ -132,29 +122,19 @@ class VirtualPlatform final : public gpu::Platform {
   Barriers barriers_;
 };
 
-}  // namespace
-
 std::unique_ptr<gpu::Platform> open_platform(const gpu::ModuleOptions& options) {
-  if (!options.planned_for.empty()) return open_compile_only_platform(options);
   if (options.virtual_devices > 0)
     return std::make_unique<VirtualPlatform>(options.generate_source, options.virtual_devices);
   set_environment_of_nccl();
   return std::make_unique<CudaPlatform>(options.generate_source, options.place);
 }
 
-gpu::LibrarySettings settings() {
-  gpu::LibrarySettings all{communicator_config().blocking == 1, {}};
-  for (std::size_t i = 0; i < all.priorities.size(); ++i) {
-    all.priorities[i] = priority_of(static_cast<gpu::Stream>(i), 0, -5);
-  }
-  return all;
-}
-
+}  // namespace
 }  // namespace pmaptrain::cuda
 
 // This must not throw: when the program calls it, it does not know yet whether the library has the same interface.
 extern "C" __attribute__((visibility("default"))) const pmaptrain::gpu::ModuleTable* pmaptrain_cuda() {
   static constexpr pmaptrain::gpu::ModuleTable table{pmaptrain::gpu::module_abi, pmaptrain::cuda::open_platform,
-                                                     pmaptrain::cuda::settings};
+                                                     pmaptrain::cuda::describe_gpu};
   return &table;
 }

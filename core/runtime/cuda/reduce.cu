@@ -1,5 +1,5 @@
 #include "core/runtime/cuda/elements.cuh"
-#include "core/runtime/cuda/reduce.h"
+#include "core/runtime/cuda/kernels.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -7,55 +7,46 @@ namespace {
 // Iterates over evenly spaced arrays in order.
 class Walk {
  public:
-  __device__ explicit Walk(const ArrayGrid& from) : from_(from), row_(from.begin), array_(from.begin) {}
+  __device__ Walk(const std::byte* begin, const gpu::SpacedArrays& arrays)
+      : arrays_(arrays), row_(begin), array_(begin) {}
   __device__ const std::byte* array() const { return array_; }
   __device__ void next() {
-    array_ += from_.pitch;
-    if (++column_ < from_.per_row) return;
+    array_ += arrays_.pitch;
+    if (++column_ < arrays_.per_row) return;
     column_ = 0;
-    row_ += from_.row_pitch;
+    row_ += arrays_.row_pitch;
     array_ = row_;
   }
 
  private:
-  const ArrayGrid& from_;
+  const gpu::SpacedArrays& arrays_;
   const std::byte *row_, *array_;
   std::int64_t column_ = 0;
 };
-class ScatteredWalk {
- public:
-  __device__ explicit ScatteredWalk(const Scattered& from) : array_(from.begin) {}
-  __device__ const std::byte* array() const { return *array_; }
-  __device__ void next() { ++array_; }
-
- private:
-  const std::byte* const* array_;
-};
-__device__ Walk walk(const ArrayGrid& from) { return Walk(from); }
-__device__ ScatteredWalk walk(const Scattered& from) { return ScatteredWalk(from); }
 
 // Whether the maximum or minimum of `a` and `b` is `a`. If any element is a NaN, the result is a NaN.
-template <ReductionKind kind, class T>
+template <Reduction kind, class T>
 __device__ bool keeps(T a, T b) {
-  if constexpr (kind == ReductionKind::max) return a != a || a > b;
+  if constexpr (kind == Reduction::max) return a != a || a > b;
   return a != a || a < b;
 }
 
-template <ReductionKind kind, class Result>
+template <Reduction kind, class Result>
 __device__ Result reduced(Result a, Result b) {
-  if constexpr (kind == ReductionKind::sum) return static_cast<Result>(a + b);
+  if constexpr (kind == Reduction::sum) return static_cast<Result>(a + b);
   return keeps<kind>(a, b) ? a : b;
 }
 
-template <ReductionKind kind, class T, class From>
-__global__ void reduce_kernel(T* to, From from, std::int64_t elements, AdditionOrder order) {
+template <Reduction kind, class T>
+__global__ void reduce_kernel(T* to, const std::byte* from, std::int64_t elements, gpu::SpacedArrays spaced,
+                              AdditionOrder order) {
   // Sums of integers are computed in unsigned types, so that they wrap. Maxima and minima compare signed values.
   using Sum = typename SumType<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
-  using Result = std::conditional_t<kind == ReductionKind::sum, Sum, Value>;
+  using Result = std::conditional_t<kind == Reduction::sum, Sum, Value>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
-    auto arrays = walk(from);
+    Walk arrays(from, spaced);
     const auto next = [&] {
       const Result value = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
       arrays.next();
@@ -73,51 +64,39 @@ __global__ void reduce_kernel(T* to, From from, std::int64_t elements, AdditionO
   }
 }
 
-template <class From, class T>
-auto kernel_of(ReductionKind kind) {
+template <class T>
+auto kernel_of(Reduction kind) {
   switch (kind) {
-    case ReductionKind::max: return reduce_kernel<ReductionKind::max, T, From>;
-    case ReductionKind::min: return reduce_kernel<ReductionKind::min, T, From>;
-    case ReductionKind::sum: break;
+    case Reduction::max: return reduce_kernel<Reduction::max, T>;
+    case Reduction::min: return reduce_kernel<Reduction::min, T>;
+    case Reduction::sum: break;
   }
-  return reduce_kernel<ReductionKind::sum, T, From>;
-}
-
-template <class From>
-cudaError_t launch(ReductionKind kind, DType dtype, std::byte* to, const From& from, std::int64_t elements,
-                   const AdditionOrder& order, cudaStream_t stream) {
-  if (elements == 0) return cudaSuccess;
-  dispatch_elements(dtype, [&]<class T>() {
-    kernel_of<From, T>(kind)<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<T*>(to), from,
-                                                                                 elements, order);
-  });
-  return cudaGetLastError();
+  return reduce_kernel<Reduction::sum, T>;
 }
 
 }  // namespace
 
 cudaError_t load_reductions() {
   cudaError_t status = cudaSuccess;
-  for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::max, ReductionKind::min}) {
+  for (const Reduction kind : {Reduction::sum, Reduction::max, Reduction::min}) {
     for (const DType dtype : {DType::bf16, DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u8}) {
       dispatch_elements(dtype, [&]<class T>() {
         cudaFuncAttributes ignored{};
-        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<ArrayGrid, T>(kind));
-        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<Scattered, T>(kind));
+        if (status == cudaSuccess) status = cudaFuncGetAttributes(&ignored, kernel_of<T>(kind));
       });
     }
   }
   return status;
 }
 
-cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, ArrayGrid from, std::int64_t elements,
-                   const AdditionOrder& order, cudaStream_t stream) {
-  return launch(kind, dtype, to, from, elements, order, stream);
-}
-
-cudaError_t reduce(ReductionKind kind, DType dtype, std::byte* to, const Scattered& from, std::int64_t elements,
-                   const AdditionOrder& order, cudaStream_t stream) {
-  return launch(kind, dtype, to, from, elements, order, stream);
+cudaError_t reduce(Reduction kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
+                   const gpu::SpacedArrays& arrays, const AdditionOrder& order, cudaStream_t stream) {
+  if (elements == 0) return cudaSuccess;
+  dispatch_elements(dtype, [&]<class T>() {
+    kernel_of<T>(kind)<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<T*>(to), from, elements,
+                                                                           arrays, order);
+  });
+  return cudaGetLastError();
 }
 
 }  // namespace pmaptrain::cuda

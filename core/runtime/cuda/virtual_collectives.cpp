@@ -1,9 +1,12 @@
-#include "core/runtime/cuda/virtual_collectives.h"
-
+// Virtual GPUs share the memory of one GPU. So each rank reads the values of the other ranks there when these are
+// ready, and copies them or adds them up.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
-#include "core/runtime/cuda/reduce.h"
+#include "core/runtime/cuda/collectives.h"
+#include "core/runtime/cuda/kernels.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -11,7 +14,7 @@ namespace {
 class VirtualCommunicator final : public Rank {
  public:
   VirtualCommunicator(std::shared_ptr<VirtualGroup> shared, std::size_t position, const Abort& abort)
-      : Rank(shared->barrier.ranks()), shared_(std::move(shared)), position_(position), abort_(abort) {
+      : Rank(shared->barrier.ranks(), abort), shared_(std::move(shared)), position_(position) {
     meet("the beginning of communicator " + ranks_text(ranks()), [] {});
   }
 
@@ -60,13 +63,17 @@ class VirtualCommunicator final : public Rank {
     return {first * element, (end - first) * element};
   }
 
-  // Adds up a part of the arrays of all ranks.
+  // Adds up a part of the arrays of all ranks: to that of this rank, one after another, those of the others.
   void add_up(const RankCall& call, Part part, std::byte* to, cudaStream_t stream) const {
-    Scattered from;
-    for (std::size_t i = 0; i < ranks().size(); ++i) from.begin[i] = shared_->rank_entries[i].call.from + part.begin;
-    check(reduce(ReductionKind::sum, call.dtype, to, from, static_cast<std::int64_t>(part.bytes / size_of(call.dtype)),
-                 AdditionOrder::one_after_another(static_cast<int>(ranks().size())), stream),
-          "adding up the values of virtual GPUs");
+    copy(to, call.from + part.begin, part.bytes, stream);
+    for (std::size_t i = 0; i < ranks().size(); ++i) {
+      if (i == position_) continue;
+      const std::byte* const other = shared_->rank_entries[i].call.from + part.begin;
+      const auto [first, second] = std::minmax({static_cast<const std::byte*>(to), other});
+      check(reduce(Reduction::sum, call.dtype, to, first, static_cast<std::int64_t>(part.bytes / size_of(call.dtype)),
+                   {2, 2, static_cast<std::size_t>(second - first)}, {1, {2}, {1}}, stream),
+            "adding up the values of virtual GPUs");
+    }
   }
 
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes, cudaStream_t stream) {
@@ -105,24 +112,17 @@ class VirtualCommunicator final : public Rank {
 
   std::shared_ptr<VirtualGroup> shared_;
   std::size_t position_;
-  const Abort& abort_;
   OwnEvent ready_ = make_event(), read_ = make_event();
 };
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_virtual_collectives(int rank, int module, VirtualGroups& groups, const Abort& abort) {
-  const auto join = [=, &groups, &abort](std::span<const int> ranks, const gpu::CommunicatorId*) {
-    const std::size_t position = position_of(rank, ranks);
-    if (ranks.size() > most_arrays) {
-      fail_running(fmt::format("GPU: a communicator of {} virtual GPUs; the most are {}", ranks.size(), most_arrays));
-    }
-    auto group = groups.get(
-        module, ranks, [&] { return std::make_shared<VirtualGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
-    return std::make_unique<VirtualCommunicator>(std::move(group), position, abort);
-  };
-  // The threads of the ranks wait for each other in each collective, which a graph cannot do.
-  return std::make_unique<Collectives>(join, false);
+std::unique_ptr<Rank> join_virtual(int rank, int module, VirtualGroups& groups, std::span<const int> ranks,
+                                   const Abort& abort) {
+  const std::size_t position = position_of(rank, ranks);
+  auto group = groups.get(module, ranks,
+                          [&] { return std::make_shared<VirtualGroup>(std::vector<int>(ranks.begin(), ranks.end())); });
+  return std::make_unique<VirtualCommunicator>(std::move(group), position, abort);
 }
 
 }  // namespace pmaptrain::cuda

@@ -125,8 +125,7 @@ class GpuPlanned final : public Planned {
 };
 
 MemoryNeeds GpuPlanned::compute_needs() const {
-  const Workspace workspace =
-      workspace_of(plans_.by_gpu.front(), options_.make_kernel, options_.open_planning_platform);
+  const Workspace workspace = workspace_of(plans_.by_gpu.front(), options_.make_kernel, options_.open_planning_gpu);
   MemoryNeeds needs = needs_of_one(plans_);
   needs.kernels = workspace.scratch;
   needs.workspaces = workspace.bytes;

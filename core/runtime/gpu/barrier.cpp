@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <chrono>
 
-#include "core/base/error.h"
 #include "core/runtime/gpu/environment.h"
 
 namespace pmaptrain::gpu {

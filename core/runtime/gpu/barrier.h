@@ -1,20 +1,41 @@
-// A barrier for the threads of several devices, and objects that such threads share.
+// What the threads of several devices share: a reason to stop, a barrier, and other objects.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/runtime/gpu/abort.h"
+#include "core/base/error.h"
 
 namespace pmaptrain::gpu {
+
+// A reason to stop that one thread gives and others look for. Any thread may set it. The first reason is kept.
+class Abort {
+ public:
+  void set(const std::string& reason) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!reason_) reason_ = reason;
+  }
+  std::optional<std::string> reason() const {
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  bool is_set() const { return reason().has_value(); }
+  // Throws Error (failed) with the reason if set() has been called.
+  void check() const {
+    if (const std::optional<std::string> why = reason()) fail_running(*why);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<std::string> reason_;
+};
 
 // The ranks as text, for example "{0, 1, 2}".
 std::string ranks_text(std::span<const int> ranks);

@@ -23,7 +23,7 @@
 #include "core/graph/op.h"
 #include "core/kernel/gpu.h"
 #include "core/mesh/blocks.h"
-#include "core/runtime/gpu/abort.h"
+#include "core/runtime/gpu/barrier.h"
 
 namespace pmaptrain::gpu {
 
@@ -127,9 +127,8 @@ struct Event {
   std::int64_t number = 0;
 };
 
-// The ranks of the devices of a process that a module uses: neighbours, in the order of the devices. A count of 0
-// stands for all devices.
-struct RanksHere {
+// Neighbouring GPUs, by their numbers or by their ranks.
+struct GpuRange {
   int first = 0, count = 0;
 };
 
@@ -144,6 +143,26 @@ struct Properties {
   std::vector<int> peers;  // devices whose memory this one can access directly
 };
 
+// Prepares kernels for one GPU. All functions throw Error (failed).
+class KernelPreparer {
+ public:
+  virtual ~KernelPreparer() = default;
+  KernelPreparer() = default;
+  KernelPreparer(const KernelPreparer&) = delete;
+  KernelPreparer& operator=(const KernelPreparer&) = delete;
+
+  // Starts slow work, such as compilation, on background threads for a later call of prepare() with the same arguments.
+  virtual void begin_preparing(const Op&, const GpuRequest&, const GpuKernel&) {}
+  // Compiles the kernel, or lets a library plan it. Must not be called during a capture.
+  virtual PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) = 0;
+};
+
+// A GPU that is described by its properties and need not exist. Its kernels cannot run.
+struct DescribedGpu {
+  Properties properties;
+  std::unique_ptr<KernelPreparer> kernels;
+};
+
 // All functions but abort() throw Error: `resource` if memory is short, `failed` otherwise.
 //
 // In CUDA, allocate(), pinned(), prepare(), capture(), create_communicator() and the destructor may wait for work of
@@ -151,22 +170,12 @@ struct Properties {
 // device, neither ends. So callers make these calls between two calls of barrier(), and begin no collective there. A
 // device may be destroyed when all devices have finished their work. After a failure some of them never do: see
 // Platform::give_up().
-class Device {
+class Device : public KernelPreparer {
  public:
-  virtual ~Device() = default;
-  Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-
   // Allocates memory, 256-byte aligned, that lives as long as the device. pinned() allocates page-locked host memory,
   // which allows asynchronous copies. Neither may be called during a capture.
   virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual std::byte* pinned(std::size_t bytes) = 0;
-
-  // Starts slow work, such as compilation, on background threads for a later call of prepare() with the same arguments.
-  virtual void begin_preparing(const Op&, const GpuRequest&, const GpuKernel&) {}
-  // Compiles the kernel, or lets a library plan it. Must not be called during a capture.
-  virtual PreparedKernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel) = 0;
 
   virtual void launch(Stream stream, PreparedKernel kernel, const LaunchArguments& arguments,
                       const Accesses& accesses) = 0;
@@ -244,14 +253,14 @@ class Platform {
   virtual ~Platform() = default;
   virtual int devices() const = 0;
   virtual Properties properties(int device) const = 0;
-  // The properties of a device as the JSON text that cuDNN prints, for ModuleOptions::planned_for.
+  // The properties of a device as the JSON text that cuDNN prints, for describe_gpu().
   virtual std::string description(int) const { return {}; }
-  // Opens a device for use by the calling thread only. `device` is the number of a GPU; `ranks` has its rank in
-  // communicators. `module` is the number of the caller's Module (core/runtime/backend.h): devices of
-  // several modules may use the same GPU, but barriers and communicators connect only devices of one module. While one
-  // module has collectives in progress, no other module may start collectives, and no module may be created or
-  // destroyed.
-  virtual std::unique_ptr<Device> open(int device, int module = 0, const RanksHere& ranks = {}) = 0;
+  // Opens a device for use by the calling thread only. `device` is the number of a GPU. `ranks` are those of the
+  // devices of this process that the module uses, in their order; a count of 0 stands for all devices. `module` is the
+  // number of the caller's Module (core/runtime/backend.h): devices of several modules may use the same GPU, but
+  // barriers and communicators connect only devices of one module. While one module has collectives in progress, no
+  // other module may start collectives, and no module may be created or destroyed.
+  virtual std::unique_ptr<Device> open(int device, int module = 0, const GpuRange& ranks = {}) = 0;
   // The identity of a new communicator of several processes. Throws Error (failed).
   virtual CommunicatorId new_communicator_id() = 0;
 

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ops/fused/gpu_source.h"
 
 namespace pmaptrain::gpu {
 namespace {
@@ -68,6 +69,15 @@ std::vector<std::filesystem::path> module_search_paths() {
 
 std::unique_ptr<Platform> load_platform(const ModuleOptions& options) {
   return open_module(find_module()).open(options);
+}
+
+DescribedGpu describe_gpu(const std::string& description, decltype(ModuleOptions::generate_source) generate_source) {
+  return open_module(find_module()).describe(description, generate_source);
+}
+
+GeneratedSource generate_source(const Op& op, const GpuRequest& request) {
+  ops::GpuSource source = ops::gpu_source(op, request, "generated");
+  return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launch)};
 }
 
 }  // namespace pmaptrain::gpu

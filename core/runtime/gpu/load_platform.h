@@ -18,8 +18,15 @@ std::vector<std::filesystem::path> module_search_paths();
 // program, or if there is no GPU.
 std::unique_ptr<Platform> load_platform(const ModuleOptions& options = {});
 
-// The description of an NVIDIA H100, for ModuleOptions::planned_for. Plans are made for this GPU if the machine has
-// none.
+// Likewise: a GPU with this description, which is the JSON text that cuDNN prints of a GPU's properties.
+DescribedGpu describe_gpu(const std::string& description,
+                          decltype(ModuleOptions::generate_source) generate_source = nullptr);
+
+// Generates the sources of kernels for the library, which knows no op: ops::gpu_source() (core/ops/fused/gpu_source.h)
+// in the form of ModuleOptions::generate_source.
+GeneratedSource generate_source(const Op& op, const GpuRequest& request);
+
+// The description of an NVIDIA H100. Plans are made for this GPU if the machine has none.
 inline constexpr const char* h100 = R"({
 "deviceName": "NVIDIA H100 80GB HBM3", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
 "multiProcessorCount": 132, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],

@@ -67,7 +67,7 @@ struct Running {
       for (int gpu = 0; gpu < count(); ++gpu) {
         const std::vector<Plan>& mine = plans.by_gpu[static_cast<std::size_t>(gpu)];
         workers.push_back(std::make_unique<Worker>(
-            platform, gpu, number, RanksHere{plans.first_rank, count()}, progress,
+            platform, gpu, number, GpuRange{plans.first_rank, count()}, progress,
             [this, &mine, gpu](Device& device) {
               if (gpu == 0) pin_batches(device);
               return std::make_unique<Executor>(device, mine, plans.sizes, make_kernel, count());

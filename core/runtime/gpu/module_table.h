@@ -3,7 +3,6 @@
 // errors, and to pass it back to the program, which generates code (ModuleOptions::generate_source).
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
@@ -13,7 +12,7 @@
 namespace pmaptrain::gpu {
 
 // The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
-inline constexpr int module_abi = 10;
+inline constexpr int module_abi = 11;
 
 // The CUDA C++ source of a kernel that computes one equation, and its launch. The source declares the kernel as extern
 // "C" with the name `launch.kernel`. The string_view `launch.kernel` refers to static memory or to `text`.
@@ -22,16 +21,12 @@ struct GeneratedSource {
   GpuLaunch launch;
 };
 
-// A part of the GPUs of a machine.
-struct GpusOfProcess {
-  int first = 0, count = 0;
-};
 // The GPUs of one of the processes of a host that find the same `gpus` GPUs: neighbours, and as many in each. If there
 // are fewer GPUs than processes, each process has all of them: the launcher may have given it others than the rest, by
 // the same numbers.
-constexpr GpusOfProcess gpus_of_process(int gpus, const HostPlace& place) {
+constexpr GpuRange gpus_of_process(int gpus, const HostPlace& place) {
   const int each = gpus / place.processes;
-  return each == 0 ? GpusOfProcess{0, gpus} : GpusOfProcess{place.process * each, each};
+  return each == 0 ? GpuRange{0, gpus} : GpuRange{place.process * each, each};
 }
 
 struct ModuleOptions {
@@ -40,24 +35,15 @@ struct ModuleOptions {
   // If positive, the platform has this number of virtual devices, all on the first GPU. If 0, it has the GPUs of the
   // machine.
   int virtual_devices = 0;
-  // If not empty, describes a GPU by its properties, as the JSON text that cuDNN prints. Then no GPU is needed: the
-  // only device can only prepare() kernels for the described GPU, and refuses all other calls.
-  std::string planned_for = {};
   HostPlace place = {};  // whose part of the machine's GPUs the platform has
-};
-
-// Settings that the module passes to CUDA and NCCL. Tests check them here, because they do not affect results.
-struct LibrarySettings {
-  // Whether calls of a communicator block: they run on the calling thread, and are done when they return.
-  bool communicators_block = false;
-  std::array<int, stream_count> priorities{};  // priorities of the streams, from 0 (lowest) to -5 (highest)
 };
 
 struct ModuleTable {
   int abi = module_abi;  // checked before anything else is read
   // Throws Error (resource) if there is no GPU or no driver.
   std::unique_ptr<Platform> (*open)(const ModuleOptions& options);
-  LibrarySettings (*settings)();
+  // The description is the JSON text that cuDNN prints of a GPU's properties. Throws Error (failed).
+  DescribedGpu (*describe)(const std::string& description, decltype(ModuleOptions::generate_source) generate_source);
 };
 
 // The one function that the module exports.

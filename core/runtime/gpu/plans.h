@@ -17,9 +17,9 @@ namespace pmaptrain::gpu {
 struct GpuOptions {
   std::optional<int> gpus = {};  // empty: the largest number of GPUs that exist and over which the mesh divides
   PlanOptions plan = {};
-  MakeKernel make_kernel = make_gpu_kernel;          // tests have others; called on the threads of the devices
-  OpenPlanningPlatform open_planning_platform = {};  // for Planned::needs(); may be empty
-  std::optional<std::size_t> memory = {};  // bytes that a plan may use on each GPU; empty: all memory of the GPU
+  MakeKernel make_kernel = make_gpu_kernel;  // tests have others; called on the threads of the devices
+  OpenPlanningGpu open_planning_gpu = {};    // for Planned::needs(); may be empty
+  std::optional<std::size_t> memory = {};    // bytes that a plan may use on each GPU; empty: all memory of the GPU
 };
 
 struct Plans {

@@ -65,7 +65,7 @@ std::chrono::milliseconds time_to_stop() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::min(most, gpu_timeout()));
 }
 
-Worker::Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
+Worker::Worker(Platform& platform, int gpu, int module, const GpuRange& ranks, Progress& progress,
                std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(std::int64_t)> failed)
     : gpu_(gpu), progress_(progress), failed_(std::move(failed)) {
   thread_ =
@@ -103,7 +103,7 @@ void Worker::check_for_late_call() {
   }
 }
 
-void Worker::run(Platform& platform, int module, const RanksHere& ranks,
+void Worker::run(Platform& platform, int module, const GpuRange& ranks,
                  const std::function<std::unique_ptr<Executor>(Device&)>& make) {
   try {
     std::unique_ptr<Device> device = platform.open(gpu_, module, ranks);

@@ -62,7 +62,7 @@ class Worker {
   // Opens the device on a new thread, and calls `make` there to create its executor, which is the ticket 0. If work
   // throws, or is skipped because of an earlier failure, `failed` is called while the exception is handled, and has to
   // tell `progress`. `gpu` is the number of the device, and of the worker in `progress`; see Platform::open().
-  Worker(Platform& platform, int gpu, int module, const RanksHere& ranks, Progress& progress,
+  Worker(Platform& platform, int gpu, int module, const GpuRange& ranks, Progress& progress,
          std::function<std::unique_ptr<Executor>(Device&)> make, std::function<void(std::int64_t ticket)> failed);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -87,7 +87,7 @@ class Worker {
     Event queued = {};  // after the calls of the device that `work` has queued
   };
 
-  void run(Platform& platform, int module, const RanksHere& ranks,
+  void run(Platform& platform, int module, const GpuRange& ranks,
            const std::function<std::unique_ptr<Executor>(Device&)>& make);
   void carry_out();
   void carry_out(std::int64_t ticket, const Work& work);

@@ -29,47 +29,35 @@ std::size_t upper_bound_of(const Launch& launch, const GpuKernel& kernel) {
   return bytes;
 }
 
-// The maxima over the launches; `bytes_of(launch, op, request, kernel)` is the workspace of a kernel that calls a
-// library.
-template <class F>
-Workspace largest(const std::vector<Plan>& plans, const MakeKernel& make_kernel, F&& bytes_of) {
+// `gpu` is null if libraries plan nothing.
+Workspace workspace_on(DescribedGpu* gpu, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
   Workspace most;
+  if (gpu != nullptr) most.planned_for = gpu->properties.name;
   for (const Plan& plan : plans) {
     for_each_of<Launch>(plan.commands, [&](const Launch& launch, double) {
       const Op& op = launch.equation->op;
       const GpuRequest request = request_of(plan, launch);
       const GpuKernel kernel = make_kernel(op, request);
       most.scratch = std::max(most.scratch, kernel.scratch_bytes);
-      if (kernel.is_by_library()) most.bytes = std::max(most.bytes, bytes_of(launch, op, request, kernel));
+      if (!kernel.is_by_library()) return;
+      most.bytes = std::max(most.bytes, gpu != nullptr ? gpu->kernels->prepare(op, request, kernel).workspace
+                                                       : upper_bound_of(launch, kernel));
     });
   }
   return most;
 }
 
-Workspace planned_on(Platform& platform, const std::vector<Plan>& plans, const MakeKernel& make_kernel) {
-  const std::unique_ptr<Device> device = platform.open(0);
-  Workspace most =
-      largest(plans, make_kernel, [&](const Launch&, const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-        return device->prepare(op, request, kernel).workspace;
-      });
-  most.planned_for = platform.properties(0).name;
-  return most;
-}
-
 }  // namespace
 
-Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel,
-                       const OpenPlanningPlatform& open_platform) {
-  if (open_platform) {
+Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanningGpu& open_gpu) {
+  if (open_gpu) {
     try {
-      return planned_on(open_platform(), plans, make_kernel);
+      return workspace_on(&open_gpu(), plans, make_kernel);
     } catch (const Error&) {
       // If a library or its plan is missing, the upper bound holds. Kernels that cannot run at all fail on loading.
     }
   }
-  return largest(plans, make_kernel, [](const Launch& launch, const Op&, const GpuRequest&, const GpuKernel& kernel) {
-    return upper_bound_of(launch, kernel);
-  });
+  return workspace_on(nullptr, plans, make_kernel);
 }
 
 }  // namespace pmaptrain::gpu

@@ -18,12 +18,11 @@ struct Workspace {
   std::string planned_for;  // name of the GPU that the libraries made plans for; empty if `bytes` is an upper bound
 };
 
-// Opens a platform whose devices only prepare kernels. Throws Error if libraries are missing.
-using OpenPlanningPlatform = std::function<Platform&()>;
+// Returns the GPU for which workspaces are planned. Throws Error if libraries are missing.
+using OpenPlanningGpu = std::function<DescribedGpu&()>;
 
-// The memory for the launches of these plans, as the libraries plan it on the platform that `open_platform` opens. If
-// `open_platform` is empty or the libraries fail, `bytes` is an upper bound.
-Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel,
-                       const OpenPlanningPlatform& open_platform);
+// The memory for the launches of these plans, as the libraries plan it for the GPU that `open_gpu` returns. If
+// `open_gpu` is empty or the libraries fail, `bytes` is an upper bound.
+Workspace workspace_of(const std::vector<Plan>& plans, const MakeKernel& make_kernel, const OpenPlanningGpu& open_gpu);
 
 }  // namespace pmaptrain::gpu

@@ -1,4 +1,4 @@
-#include "core/runtime/cuda/check.h"
+#include "core/runtime/cuda/handles.h"
 
 #include <fmt/format.h>
 
@@ -29,12 +29,6 @@ void check(nvrtcResult status, std::string_view doing) {
   const std::string message = fmt::format("GPU: {}: {}", doing, nvrtcGetErrorString(status));
   if (status == NVRTC_ERROR_OUT_OF_MEMORY) fail_resource(message);
   fail_running(message);
-}
-
-std::string reason_of(ncclResult_t status, ncclComm_t communicator) {
-  const char* const more = ncclGetLastError(communicator);
-  const std::string reason = ncclGetErrorString(status);
-  return more == nullptr || *more == '\0' ? reason : fmt::format("{}: {}", reason, more);
 }
 
 }  // namespace pmaptrain::cuda
