@@ -34,7 +34,6 @@ inline constexpr unsigned sort_tile = 2048;  // keys that a block of threads sor
   X(sum_short_rows, bf16_to_f32)              \
   PMAPTRAIN_NUMBERS(X, sum_column_parts)      \
   PMAPTRAIN_NUMBERS(X, sum_columns)           \
-  X(sum_columns, bf16_to_f32)                 \
   PMAPTRAIN_NUMBERS(X, sum_short_columns)     \
   X(sum_short_columns, bf16_to_f32)           \
   PMAPTRAIN_NUMBERS(X, max_row_parts)         \

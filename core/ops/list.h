@@ -17,6 +17,7 @@
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/first_occurrence/first_occurrence.h"
 #include "core/ops/fused/fused.h"
+#include "core/ops/fused_columns/fused_columns.h"
 #include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/gather/gather.h"
 #include "core/ops/iota/iota.h"
@@ -58,6 +59,6 @@ using AllOps = OpList<                                                 //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
     Attention, AttentionGrad,                                          //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllSlice,  //
-    AllToAll, PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows>;
+    AllToAll, PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows, FusedColumns>;
 
 }  // namespace pmaptrain::ops

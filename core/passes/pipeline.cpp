@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/passes/fuse.h"
+#include "core/passes/fuse_columns.h"
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/fuse_rows.h"
 #include "core/passes/hoist.h"
@@ -21,7 +22,7 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_rows, join_sums};
+  static constexpr Pass passes[] = {fuse_columns, fuse_rows, join_sums};
   return passes;
 }
 

@@ -16,6 +16,7 @@
 #include "tests/catch.h"
 #include "tests/cuda/kernel_case.h"
 #include "tests/cuda/on_gpu.h"
+#include "tests/emulated_gpu/host_kernels.h"
 #include "tests/files.h"
 #include "tests/gpu/gpus.h"
 #include "tests/running.h"
@@ -40,6 +41,20 @@ extern "C" void run_kernel(int number, unsigned blocks, unsigned threads, int or
 )";
 
 using RunKernel = void (*)(int number, unsigned blocks, unsigned threads, int order, void* const* arguments);
+
+// The addresses that a launch of generated code takes.
+std::vector<void*> addresses_of(const GpuLaunch& launch, const HostMemory& memory) {
+  std::vector<void*> addresses;
+  for (const GpuArgument& argument : launch.arguments) {
+    REQUIRE(argument.kind != GpuArgument::Kind::value);
+    const bool is_operand = argument.kind == GpuArgument::Kind::operand;
+    std::byte* const begin = is_operand ? const_cast<std::byte*>(memory.operands[argument.index])
+                             : argument.kind == GpuArgument::Kind::result ? memory.results[argument.index]
+                                                                          : memory.scratch;
+    addresses.push_back(begin + argument.offset);
+  }
+  return addresses;
+}
 
 // Kernels of many cases, which are compiled together: most of the time goes to the headers.
 class Generated {
@@ -102,19 +117,30 @@ class Generated {
     const std::vector<Bytes> expected = run_reference(c);
     for (int order = 0; order < 3; ++order) {
       std::vector<Bytes> results;
-      std::vector<void*> arguments;
+      std::vector<std::byte*> to;
+      std::vector<const std::byte*> from;
       for (const Bytes& result : expected) results.emplace_back(result.size(), std::byte{0xff});
-      for (Bytes& result : results) arguments.push_back(result.data());
+      for (Bytes& result : results) to.push_back(result.data());
       // At last, operands begin beside a multiple of 16 bytes.
       std::deque<Bytes> moved;
       for (std::size_t i = 0; i < c.values.size(); ++i) {
         const std::size_t by = order == 2 ? size_of(c.operands[i].dtype) : 0;
         Bytes& copy = moved.emplace_back(by);
         copy.insert(copy.end(), c.values[i].begin(), c.values[i].end());
-        arguments.push_back(copy.data() + by);
+        from.push_back(copy.data() + by);
       }
-      run(static_cast<int>(number), sources_[number].launch.blocks[0], sources_[number].launch.threads, order,
-          arguments.data());
+      const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
+      Bytes scratch(kernel.scratch_bytes, std::byte{0xff});
+      const HostMemory memory{from, to, scratch.data()};
+      for (const GpuCommand& command : kernel.commands) {
+        if (const auto* const launch = std::get_if<GpuLaunch>(&command)) {
+          launch_on_host(*launch, memory, static_cast<ThreadOrder>(order), 1);
+          continue;
+        }
+        const GpuLaunch& generated = sources_[number].launch;
+        run(static_cast<int>(number), generated.blocks[0], generated.threads, order,
+            addresses_of(generated, memory).data());
+      }
       const std::string differs = difference(c.results, results, expected);
       INFO(sources_[number].text << "on " << c.devices << " devices, order " << order << ": " << differs);
       CHECK(differs.empty());
@@ -344,6 +370,62 @@ void add_special_rows(Generated& kernels) {
   }
 }
 
+// Sums over rows of what chains compute: of several types, of values that are repeated along rows and columns.
+Program columns_program(std::int64_t rows, std::int64_t columns, const std::string& dtype) {
+  std::string text = R"(batch %x:TYPE[ROWS,COLUMNS]{}
+batch %y:TYPE[ROWS,COLUMNS]{}
+batch %r:f32[ROWS]{}
+batch %c:f32[COLUMNS]{}
+batch %s:f32[]{}
+%a, %b = fused_columns %x, %y, %r, %c, %s (%p:TYPE[ROWS,COLUMNS]{}, %q:TYPE[ROWS,COLUMNS]{}, %u:f32[ROWS]{}, %v:f32[COLUMNS]{}, %w:f32[]{}) {
+  %t = cast[dtype=f32] %p
+  %m = broadcast[shape=[ROWS,COLUMNS], dims=[1]] %v
+  %d = sub %t, %m
+  %i = broadcast[shape=[ROWS,COLUMNS], dims=[0]] %u
+  %h = mul %d, %i
+  %wb = broadcast[shape=[ROWS,COLUMNS], dims=[]] %w
+  %e = max %h, %wb
+  %sum = reduce_sum[dims=[0]] %e
+  %z = mul %p, %q
+  %flat = reshape[shape=[ROWS,1,COLUMNS]] %z
+  %other = reduce_sum[dims=[0, 1]] %flat
+  yield %sum, %other
+}
+return a = %a
+return b = %b
+)";
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"ROWS", std::to_string(rows)},
+                                    {"COLUMNS", std::to_string(columns)},
+                                    {"TYPE", dtype}}) {
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
+      text.replace(at, name.size(), value);
+    }
+  }
+  return parse_program(text, "columns.pmt", all_ops(), {});
+}
+
+void add_columns(Generated& kernels) {
+  struct Size {
+    std::int64_t rows, columns;
+  };
+  // Wide rows of one row and of many; one block and several; with rows that are left after the last wide row.
+  for (const Size size : {Size{2, 3}, {260, 200}, {2000, 5}, {16 * 256 + 3, 3}, {700, 64}}) {
+    for (const std::string dtype : {"f32", "bf16"}) {
+      const Program& program = kernels.keep(columns_program(size.rows, size.columns, dtype));
+      KernelCase c = case_of(program, program.equations.front());
+      kernels.add(c);
+      c.devices = 3;
+      c.stacked = {true, size.rows > 300, false, true, size.rows > 1000};
+      kernels.add(c);
+      // The rows of three devices, one after another.
+      c.devices = 1;
+      c.stacked.clear();
+      for (const std::size_t i : {0U, 1U, 2U}) c.operands[i].shape[0] *= 3;
+      kernels.add(std::move(c));
+    }
+  }
+}
+
 }  // namespace
 
 // All that has neither barriers nor shared memory in one case, whose text is compiled once.
@@ -359,6 +441,12 @@ DEVICE_TEST_CASE("generated code of rows has the reference's bits", "[cuda][kern
   Generated kernels;
   add_rows(kernels);
   add_special_rows(kernels);
+  kernels.check();
+}
+
+DEVICE_TEST_CASE("generated code of sums over rows has the reference's bits", "[cuda][kernels][process]") {
+  Generated kernels;
+  add_columns(kernels);
   kernels.check();
 }
 

@@ -14,7 +14,7 @@
 #include "core/ops/elementwise/unary.h"
 #include "core/ops/matmul/batch.h"
 #include "core/ops/matmul/matmul.h"
-#include "core/passes/fuse_rows.h"
+#include "core/passes/pipeline.h"
 #include "core/runtime/gpu/backend.h"
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/load_platform.h"
@@ -134,7 +134,7 @@ enum class Kernels : std::uint8_t { all, of_libraries };
 
 // Prepares the kernels of a training step as GPUs would that run it. Returns how many there are.
 int prepare_step(gpu::KernelPreparer& device, const Program& training, const std::string& title, Kernels kernels) {
-  const auto program = std::make_shared<const Program>(fuse_rows(training));
+  const auto program = std::make_shared<const Program>(run_passes(training, passes_of_gpus()));
   int count = 0;
   for (const bool deterministic : {false, true}) {
     gpu::SharedPools shared;

@@ -93,4 +93,46 @@ return all = %all
   }
 }
 
+// The statistics of each device and the gradient of all: sums that each device reads, and sums of the rows of
+// neighbouring devices, which one launch adds up.
+TEST_CASE("fused columns have the same values on any number of GPUs", "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=4
+batch %x:f32[300,8]{a}
+params %w:f32[8]{}
+%e = exp %x
+%n = neg %e
+%s = reduce_sum[dims=[0]] %n
+%b = broadcast[shape=[300,8], dims=[1]] %s
+%d = sub %x, %b
+%wv = pvary[axes={a}] %w
+%wb = broadcast[shape=[300,8], dims=[1]] %wv
+%g = mul %x, %wb
+%t = reduce_sum[dims=[0]] %g
+%all = psum[axes={a}] %t
+return s = %s
+return d = %d
+return all = %all
+)");
+  const auto fused = std::make_shared<const Program>(run_passes(fuse(simplify(*program)), passes_of_gpus()));
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::interpreted(*program, inputs);
+  for (const int gpus : {1, 2, 4}) {
+    for (const bool deterministic : {false, true}) {
+      const Counts counts = kernels_of_step(fused, gpus, deterministic);
+      CHECK_FALSE(counts.contains("reduce_sum"));
+      const auto platform = test::make_emulated({.devices = gpus});
+      const auto module =
+          test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
+      const test::Values found = test::run(*module, inputs);
+      for (const std::string name : {"output s", "output d"}) {
+        INFO(name << " on " << gpus << " GPUs");
+        const bool same = found.at(name) == expected.at(name);
+        CHECK(same);
+      }
+      const bool close = test::close(DType::f32, found.at("output all"), expected.at("output all"));
+      CHECK(close);
+    }
+  }
+}
+
 }  // namespace pmaptrain

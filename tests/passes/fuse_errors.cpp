@@ -67,5 +67,28 @@ TEST_CASE("what does not belong into fused rows is refused", "[passes]") {
         "fused_rows: matmul gives f32[3,3], with 3 rows of 3");
 }
 
+TEST_CASE("what does not belong into fused columns is refused", "[passes]") {
+  const auto with = [](const std::string& shape, const std::string& lines) {
+    return refusal("batch %x:f32[4,3]{}\nbatch %v:f32" + shape +
+                   "{}\n%y = fused_columns %x, %v (%a:f32[4,3]{}, %b:f32" + shape + "{}) {\n" + lines +
+                   "\n}\nreturn y = %y\n");
+  };
+  const std::string sum = "  %s = reduce_sum[dims=[0]] %a\n";
+  CHECK(with("[3]", sum + "  yield %s") == "accepted");
+  CHECK(with("[3]", "  %r = neg %a\n  yield %r") == "fused_columns: nothing in its region sums the rows of a matrix");
+  CHECK(with("[3]", "  %r = reduce_sum[dims=[1]] %a\n  yield %r") ==
+        "fused_columns: nothing in its region sums the rows of a matrix");
+  CHECK(with("[6,2]", sum + "  %t = reduce_sum[dims=[0]] %b\n  yield %s") ==
+        "fused_columns: sums f32[6,2], beside a sum over 4 rows of 3");
+  CHECK(with("[3]", sum + "  yield %b") == "fused_columns: yields f32[3], which is no sum");
+  CHECK(with("[3]", sum + "  %t = add %s, %b\n  yield %s") ==
+        "fused_columns: add reads f32[3], in a chain over 12 elements");
+  CHECK(with("[3]", sum + "  %t = matmul[transpose_a=true, transpose_b=false] %a, %a\n  yield %s") ==
+        "fused_columns: matmul is not elementwise");
+  CHECK(refusal("batch %v:f32[3]{}\n%y = fused_columns %v (%b:f32[3]{}) {\n  %t = broadcast[shape=[4,3], dims=[1]] %b\n"
+                "  %s = reduce_sum[dims=[0]] %t\n  yield %s\n}\nreturn y = %y\n") ==
+        "fused_columns: no operand has 4 rows of 3");
+}
+
 }  // namespace
 }  // namespace pmaptrain

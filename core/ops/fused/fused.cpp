@@ -12,53 +12,49 @@
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
-namespace {
 
-// Throws TypeError (rules 7 and 8) unless the equation may be part of a chain over n elements with these parameters.
-void expect_in_chain(const Equation& equation, std::int64_t n, std::span<const Value> params,
+void expect_in_chain(std::string_view op, const Equation& equation, std::int64_t n, std::span<const Value> params,
                      std::span<const Type> types) {
   const auto type = [&](Value value) -> const Type& { return types[static_cast<std::size_t>(value.id)]; };
   const auto one_of_n = [&](Value value) { return numel(type(value)) == n || numel(type(value)) == 1; };
   const OpRules& rules = equation.op.rules();
   const auto* broadcast = equation.op.as<Broadcast>();
   if (rules.view && !equation.is_view()) {
-    throw TypeError(8, fmt::format("fused: {} of two operands waits for the second", rules.name),
+    throw TypeError(8, fmt::format("{}: {} of two operands waits for the second", op, rules.name),
                     "inside a fused region it has one operand");
   }
   if (rules.region || !(rules.elementwise || rules.view || broadcast != nullptr || splat_of(equation.op))) {
     const bool dense = equation.op.as<Constant>() != nullptr;
-    throw TypeError(8, fmt::format("fused: {} is not elementwise", dense ? "a constant with values" : rules.name),
+    throw TypeError(8, fmt::format("{}: {} is not elementwise", op, dense ? "a constant with values" : rules.name),
                     "a fused region holds elementwise ops, casts, constants of one value, views and broadcasts");
   }
   if (broadcast != nullptr) {
     if (!spread_of(*broadcast)) {
       throw TypeError(8,
-                      fmt::format("fused: broadcast to {} with dims={} separates the operand's dimensions",
+                      fmt::format("{}: broadcast to {} with dims={} separates the operand's dimensions", op,
                                   to_string(broadcast->shape), to_string(broadcast->dims)),
                       "inside a fused region the operand's dimensions stay adjacent");
     }
     if (!one_of_n(equation.results.front())) {
       throw TypeError(
           8,
-          fmt::format("fused: broadcast gives {}, in a chain over {} elements",
+          fmt::format("{}: broadcast gives {}, in a chain over {} elements", op,
                       describe(type(equation.results.front())), n),
           "inside a fused region the result of a broadcast has as many elements as the region yields, or one");
     }
     const Value operand = equation.operands.front();
     if (one_of_n(operand) || std::find(params.begin(), params.end(), operand) != params.end()) return;
     throw TypeError(8,
-                    fmt::format("fused: broadcast reads {}, in a chain over {} elements", describe(type(operand)), n),
+                    fmt::format("{}: broadcast reads {}, in a chain over {} elements", op, describe(type(operand)), n),
                     "a broadcast's operand has one element or is a parameter of the region");
   }
   for (Value value : equation.operands) {
     if (one_of_n(value)) continue;
     throw TypeError(
-        7, fmt::format("fused: {} reads {}, in a chain over {} elements", rules.name, describe(type(value)), n),
+        7, fmt::format("{}: {} reads {}, in a chain over {} elements", op, rules.name, describe(type(value)), n),
         "only a broadcast reads an operand of another size");
   }
 }
-
-}  // namespace
 
 std::optional<Spread> spread_of(const Broadcast& broadcast) {
   Spread spread;
@@ -109,7 +105,7 @@ std::vector<Type> Fused::infer(const InferContext& context) const {
   }
   assert(context.region != nullptr);
   for (const Equation& equation : context.region->equations)
-    expect_in_chain(equation, n, context.region->params, context.types);
+    expect_in_chain(name, equation, n, context.region->params, context.types);
   return {context.region_results.begin(), context.region_results.end()};
 }
 

@@ -49,4 +49,9 @@ struct Spread {
 // Null if the operand's dimensions are not adjacent in the result, whatever the size of dimension 0.
 std::optional<Spread> spread_of(const Broadcast& broadcast);
 
+// Throws TypeError (rules 7 and 8), in which `op` has the region, unless the equation may be part of a chain over n
+// elements with these parameters. `types` are those of all values.
+void expect_in_chain(std::string_view op, const Equation& equation, std::int64_t n, std::span<const Value> params,
+                     std::span<const Type> types);
+
 }  // namespace pmaptrain::ops

@@ -13,6 +13,7 @@
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/fused/gpu_text.h"
+#include "core/ops/fused_columns/gpu_source.h"
 #include "core/ops/fused_rows/gpu_source.h"
 #include "core/ops/support/gpu.h"
 
@@ -233,6 +234,7 @@ class Writer {
 
 GpuSource gpu_source(const Op& op, const GpuRequest& request, std::string_view name) {
   if (const auto* rows = op.as<FusedRows>()) return gpu_source_of_rows(*rows, request, name);
+  if (op.as<FusedColumns>() != nullptr) return gpu_source_of_columns(request, name);
   Writer writer(request, name);
   if (op.as<Fused>() != nullptr) return writer.of_region(*request.region);
   const auto* constant = op.as<Constant>();

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cassert>
-#include <unordered_map>
 
-#include "core/ops/all.h"
 #include "core/ops/argmax/argmax.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/reduce/reduce.h"
+#include "core/ops/support/region.h"
 #include "core/ops/support/rules.h"
 
 namespace pmaptrain::ops {
@@ -135,39 +134,14 @@ RowRule FusedRows::row_rule(std::span<const Type> operands, std::span<const Type
 }
 
 void FusedRows::reference(const ReferenceCall& call) const {
-  struct Held {
-    Type type;
-    std::vector<std::byte> bytes;
-  };
-  std::unordered_map<std::int32_t, Held> values;
-  const auto declared = [&](Value value) { return call.types[static_cast<std::size_t>(value.id)]; };
   // The call may process a part of the rows. Values with rows have them in dimension 0.
-  const Shape whole = declared(call.region->results[0]).shape, &here = call.results[0].shape();
-  for (std::size_t i = 0; i < call.operands.size(); ++i) {
-    const ConstArray& operand = call.operands[i];
-    values[call.region->params[i].id] = {*operand.type, {operand.data, operand.data + bytes(*operand.type)}};
-  }
-  for (const Equation& equation : call.region->equations) {
-    Held result{declared(equation.results[0]), {}};
-    if (here != whole && numel(result.type) != 1) result.type.shape[0] = here[0];
-    result.bytes.resize(bytes(result.type));
-    const Array to{&result.type, result.bytes.data()};
-    std::vector<ConstArray> operands;
-    for (const Value value : equation.operands) {
-      const Held& operand = values.at(value.id);
-      operands.push_back({&operand.type, operand.bytes.data()});
-    }
-    if (equation.op.rules().view) {
-      std::copy_n(operands[0].data, result.bytes.size(), to.data);
-    } else {
-      kernels_of(equation.op).reference(equation.op.data(), {operands, {&to, 1}});
-    }
-    values[equation.results[0].id] = std::move(result);
-  }
-  for (std::size_t i = 0; i < call.results.size(); ++i) {
-    const std::vector<std::byte>& result = values.at(call.region->results[i].id).bytes;
-    std::copy(result.begin(), result.end(), call.results[i].data);
-  }
+  const auto declared = [&](Value value) -> const Type& { return call.types[static_cast<std::size_t>(value.id)]; };
+  const Shape &whole = declared(call.region->results[0]).shape, &here = call.results[0].shape();
+  run_region(call, [&](Value value) {
+    Type type = declared(value);
+    if (here != whole && numel(type) != 1) type.shape[0] = here[0];
+    return type;
+  });
 }
 
 }  // namespace pmaptrain::ops

@@ -1,8 +1,11 @@
 #include "core/ops/support/gpu.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
+#include "core/ops/reduce/gpu.h"
 #include "core/ops/reduce/groups.h"
 #include "core/ops/reduce/loops.h"
 #include "core/ops/reduce/reduce.h"
@@ -58,26 +61,22 @@ class ReductionKernel {
   }
 
   void reduce_columns() {
-    const auto group = static_cast<std::int64_t>(
-        rows_of_wide(static_cast<std::size_t>(g_.rows), static_cast<std::size_t>(g_.columns)));
-    const std::int64_t wide_rows = g_.rows / group, wide = g_.columns * group, count = outputs() * g_.columns;
+    const ColumnOrder order = column_order(g_.rows, g_.columns);
+    const std::int64_t count = outputs() * g_.columns;
     if (g_.rows <= short_columns && reduced() == 1) {
       kernel_.commands.push_back(
           launch_elements(final_name("_short_columns"), count,
                           with_source({GpuArgument::result(0), GpuArgument::operand(0), number(count),
-                                       number(wide_rows), number(g_.columns), number(group)})));
+                                       number(order.wide_rows()), number(g_.columns), number(order.group)})));
       return;
     }
-    const std::int64_t blocks = divided_up(wide_rows, block_rows), parts = outputs() * reduced() * blocks * wide;
+    const std::int64_t parts = outputs() * reduced() * order.parts();
     make_room(parts);
-    kernel_.commands.push_back(
-        launch_elements(kernel_name(base_ + "_column_parts", dtype()), parts,
-                        with_source({GpuArgument::scratch(), GpuArgument::operand(0), number(parts), number(blocks),
-                                     number(wide_rows), number(wide)})));
-    kernel_.commands.push_back(launch_elements(
-        final_name("_columns"), count,
-        with_source({GpuArgument::result(0), GpuArgument::operand(0), GpuArgument::scratch(), number(count),
-                     number(blocks), number(wide_rows), number(g_.columns), number(group)})));
+    kernel_.commands.push_back(launch_elements(kernel_name(base_ + "_column_parts", dtype()), parts,
+                                               with_source({GpuArgument::scratch(), GpuArgument::operand(0),
+                                                            number(parts), number(g_.columns), number(order.group)})));
+    kernel_.commands.push_back(combine_columns(base_, request_.results[0].dtype, GpuArgument::result(0),
+                                               GpuArgument::scratch(), order, outputs(), reduced()));
   }
 
   DType dtype() const { return request_.operands[0].dtype; }
@@ -133,6 +132,14 @@ GpuKernel reduce_kernel(std::string base, const GpuRequest& request, std::span<c
 }
 
 }  // namespace
+
+GpuLaunch combine_columns(std::string_view base, DType to, GpuArgument result, GpuArgument parts,
+                          const ColumnOrder& order, std::int64_t rows, std::int64_t outers) {
+  const std::int64_t count = rows * order.columns;
+  return launch_elements(
+      kernel_name(fmt::format("{}_columns", base), to), count,
+      {result, parts, number(count), number(order.rows), number(order.columns), number(order.group), number(outers)});
+}
 
 GpuKernel ReduceSum::gpu(const GpuRequest& request) const { return reduce_kernel("sum", request, dims); }
 GpuKernel ReduceMax::gpu(const GpuRequest& request) const { return reduce_kernel("max", request, dims); }

@@ -128,52 +128,45 @@ __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& 
   });
 }
 
-// For rows of several elements, which are processed as `wide_rows` rows of `wide` elements: parts[row of results,
-// outer, block, column] is the reduction of reduce_block wide rows.
+// parts[row of results, outer, part] of the columns of a matrix, in the order of ColumnOrder.
 template <class Reducer, class T>
-__device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide,
+__device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, const ColumnOrder& order,
                                     const Source& source) {
-  using C = Computed<T>;
+  const i64 all = order.parts(), in_blocks = order.parts_of_blocks(), wide = order.wide();
   for_each_index(count, [&](i64 i) {
-    const i64 column = i % wide, block = i / wide % blocks, outer = i / wide / blocks % source.reduced;
-    const i64 result = i / wide / blocks / source.reduced;
-    const i64 first = block * block_size;
-    const T* const from = x + source.offset(result, outer) + column + first * wide;
-    const i64 end = first + block_size < wide_rows ? first + block_size : wide_rows;
-    parts[i] = combine_in_order<Reducer>(static_cast<C>(*from), from + wide, end - first - 1, wide);
+    const i64 part = i % all, outer = i / all % source.reduced, result = i / all / source.reduced;
+    const bool is_left = part >= in_blocks;
+    const i64 first = is_left ? order.wide_rows() : part / wide * block_size;  // of the wide rows
+    const i64 stride = is_left ? order.columns : wide;
+    const i64 until_end = is_left ? order.left() : order.wide_rows() - first;
+    const T* const from = x + source.offset(result, outer) + first * wide + (is_left ? part - in_blocks : part % wide);
+    parts[i] = combine_in_order<Reducer>(static_cast<Computed<T>>(*from), from + stride,
+                                         (until_end < block_size ? until_end : block_size) - 1, stride);
   });
 }
 
-template <class Reducer, class To, class T>
-__device__ void reduce_columns(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks, i64 wide_rows,
-                               i64 columns, i64 group, const Source& source) {
-  using C = Computed<T>;
-  const i64 wide = columns * group;
+template <class Reducer, class To>
+__device__ void reduce_columns(To* out, const Computed<To>* parts, i64 count, const ColumnOrder& order, i64 outers) {
+  using C = Computed<To>;
+  const i64 wide = order.wide(), in_blocks = order.parts_of_blocks();
   for_each_index(count, [&](i64 i) {
-    const i64 column = i % columns, result = i / columns;
+    const i64 column = i % order.columns, result = i / order.columns;
     C reduced = Reducer::template identity<C>();
-    for (i64 outer = 0; outer < source.reduced; ++outer) {
-      const C* const of_outer = parts + (result * source.reduced + outer) * blocks * wide + column;
-      if (group == 1) {
-        for (i64 block = 0; block < blocks; ++block) reduced = Reducer::combine(reduced, of_outer[block * wide]);
+    for (i64 outer = 0; outer < outers; ++outer) {
+      const C* const own = parts + (result * outers + outer) * order.parts() + column;
+      if (order.group == 1) {
+        for (i64 at = 0; at < in_blocks; at += wide) reduced = Reducer::combine(reduced, own[at]);
         continue;
       }
       // Finally reduce the rows within a wide row, and the rows after the last wide row.
       C sum{};
-      for (i64 member = 0; member < group; ++member) {
+      for (i64 member = 0; member < wide; member += order.columns) {
         C total = Reducer::template identity<C>();
-        for (i64 block = 0; block < blocks; ++block) {
-          total = Reducer::combine(total, of_outer[block * wide + member * columns]);
-        }
+        for (i64 at = 0; at < in_blocks; at += wide) total = Reducer::combine(total, own[at + member]);
         sum = member == 0 ? total : Reducer::combine(sum, total);
       }
       reduced = Reducer::combine(reduced, sum);
-      const i64 done = wide_rows * group;
-      if (done == source.rows) continue;
-      const T* const from = x + source.offset(result, outer) + column;
-      const C rest = combine_in_order<Reducer>(static_cast<C>(from[done * columns]), from + (done + 1) * columns,
-                                               source.rows - done - 1, columns);
-      reduced = Reducer::combine(reduced, rest);
+      if (order.left() > 0) reduced = Reducer::combine(reduced, own[in_blocks]);
     }
     out[i] = static_cast<To>(reduced);
   });
@@ -227,15 +220,15 @@ __device__ void reduce_short_columns(To* out, const T* x, i64 count, i64 wide_ro
   extern "C" __global__ void symbol(To* out, const T* x, i64 count, PMAPTRAIN_SOURCE) { \
     reduce_short_rows<Reducer>(out, x, count, PMAPTRAIN_SOURCE_OF);                     \
   }
-#define PMAPTRAIN_COLUMN_PARTS(Reducer, symbol, T)                                                                  \
-  extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 blocks, i64 wide_rows, i64 wide, \
-                                    PMAPTRAIN_SOURCE) {                                                             \
-    reduce_column_parts<Reducer>(parts, x, count, blocks, wide_rows, wide, PMAPTRAIN_SOURCE_OF);                    \
+#define PMAPTRAIN_COLUMN_PARTS(Reducer, symbol, T)                                                         \
+  extern "C" __global__ void symbol(Computed<T>* parts, const T* x, i64 count, i64 columns, i64 group,     \
+                                    PMAPTRAIN_SOURCE) {                                                    \
+    reduce_column_parts<Reducer>(parts, x, count, ColumnOrder{rows, columns, group}, PMAPTRAIN_SOURCE_OF); \
   }
-#define PMAPTRAIN_COLUMNS(Reducer, symbol, To, T)                                                          \
-  extern "C" __global__ void symbol(To* out, const T* x, const Computed<T>* parts, i64 count, i64 blocks,  \
-                                    i64 wide_rows, i64 columns, i64 group, PMAPTRAIN_SOURCE) {             \
-    reduce_columns<Reducer>(out, x, parts, count, blocks, wide_rows, columns, group, PMAPTRAIN_SOURCE_OF); \
+#define PMAPTRAIN_COLUMNS(Reducer, symbol, To)                                                                       \
+  extern "C" __global__ void symbol(To* out, const Computed<To>* parts, i64 count, i64 rows, i64 columns, i64 group, \
+                                    i64 outers) {                                                                    \
+    reduce_columns<Reducer>(out, parts, count, ColumnOrder{rows, columns, group}, outers);                           \
   }
 #define PMAPTRAIN_SHORT_COLUMNS(Reducer, symbol, To, T)                                                    \
   extern "C" __global__ void symbol(To* out, const T* x, i64 count, i64 wide_rows, i64 columns, i64 group, \
@@ -246,13 +239,13 @@ __device__ void reduce_short_columns(To* out, const T* x, i64 count, i64 wide_ro
 #define PMAPTRAIN_SUM_ROWS(name, T) PMAPTRAIN_ROWS(SumReducer, name##_##T, T, T)
 #define PMAPTRAIN_SUM_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(SumReducer, name##_##T, T, T)
 #define PMAPTRAIN_SUM_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(SumReducer, name##_##T, T)
-#define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumReducer, name##_##T, T, T)
+#define PMAPTRAIN_SUM_COLUMNS(name, T) PMAPTRAIN_COLUMNS(SumReducer, name##_##T, T)
 #define PMAPTRAIN_SUM_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(SumReducer, name##_##T, T, T)
 #define PMAPTRAIN_MAX_ROW_PARTS(name, T) PMAPTRAIN_ROW_PARTS(MaxReducer, name##_##T, T)
 #define PMAPTRAIN_MAX_ROWS(name, T) PMAPTRAIN_ROWS(MaxReducer, name##_##T, T, T)
 #define PMAPTRAIN_MAX_SHORT_ROWS(name, T) PMAPTRAIN_SHORT_ROWS(MaxReducer, name##_##T, T, T)
 #define PMAPTRAIN_MAX_COLUMN_PARTS(name, T) PMAPTRAIN_COLUMN_PARTS(MaxReducer, name##_##T, T)
-#define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxReducer, name##_##T, T, T)
+#define PMAPTRAIN_MAX_COLUMNS(name, T) PMAPTRAIN_COLUMNS(MaxReducer, name##_##T, T)
 #define PMAPTRAIN_MAX_SHORT_COLUMNS(name, T) PMAPTRAIN_SHORT_COLUMNS(MaxReducer, name##_##T, T, T)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROW_PARTS, sum_row_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_ROWS, sum_rows)
@@ -261,7 +254,6 @@ PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_ROWS, sum_short_rows)
 PMAPTRAIN_SHORT_ROWS(SumReducer, sum_short_rows_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMN_PARTS, sum_column_parts)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_COLUMNS, sum_columns)
-PMAPTRAIN_COLUMNS(SumReducer, sum_columns_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_SUM_SHORT_COLUMNS, sum_short_columns)
 PMAPTRAIN_SHORT_COLUMNS(SumReducer, sum_short_columns_bf16_to_f32, float, bf16)
 PMAPTRAIN_NUMBERS(PMAPTRAIN_MAX_ROW_PARTS, max_row_parts)

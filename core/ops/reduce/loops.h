@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "core/ops/reduce/reducers.h"
 
@@ -93,6 +94,30 @@ void reduce_rows(const T* x, std::size_t rows, std::size_t width, T* out) {
   reduce_wide_rows<Reducer>(x, whole, group * width, wide.data());
   reduce_wide_rows<Reducer>(wide.data(), group, width, out);
   if (whole * group < rows) reduce_wide_rows<Reducer>(x + whole * group * width, rows - whole * group, width, out);
+}
+
+// The order in which a GPU reduces the columns of a matrix, so that the result is that of reduce_rows(). Each
+// *part* is reduced by one thread: a column of a block of reduce_block wide rows, or a column of the rows that are left
+// after the last wide row. The parts of a column are then combined in order.
+struct ColumnOrder {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t group = 1;  // rows of a wide row: rows_of_wide()
+
+  constexpr std::int64_t wide() const { return group * columns; }
+  constexpr std::int64_t wide_rows() const { return rows / group; }
+  constexpr std::int64_t left() const { return rows % group; }
+  constexpr std::int64_t blocks() const {
+    constexpr auto block = static_cast<std::int64_t>(reduce_block);
+    return (wide_rows() + block - 1) / block;
+  }
+  // The parts of blocks come first: by block, then by column.
+  constexpr std::int64_t parts_of_blocks() const { return blocks() * wide(); }
+  constexpr std::int64_t parts() const { return parts_of_blocks() + (left() > 0 ? columns : 0); }
+};
+
+inline ColumnOrder column_order(std::int64_t rows, std::int64_t columns) {
+  const std::size_t group = rows_of_wide(static_cast<std::size_t>(rows), static_cast<std::size_t>(columns));
+  return {rows, columns, static_cast<std::int64_t>(group)};
 }
 
 }  // namespace pmaptrain::ops

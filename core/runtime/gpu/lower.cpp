@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/graph/bucket.h"
+#include "core/ops/fused_columns/fused_columns.h"
 #include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/runtime/gpu/lowering.h"
@@ -191,7 +192,7 @@ int Lowering::with_contiguous_rows(const Equation& equation, int operand) {
 bool Lowering::is_sum_over_rows(const Equation& equation) const {
   if (rows_.of(equation.results.front()) != RowKind::partial) return false;
   const auto sums = [](const Equation& inner) { return inner.op.as<ops::ReduceSum>() != nullptr; };
-  if (!equation.regions.empty() &&
+  if (!equation.regions.empty() && equation.op.as<ops::FusedColumns>() == nullptr &&
       (equation.op.as<ops::FusedRows>() == nullptr ||
        !std::all_of(equation.regions[0].equations.begin(), equation.regions[0].equations.end(), sums))) {
     return false;
@@ -214,10 +215,14 @@ void Lowering::lower_local(const Equation& equation) {
   Launch launch;
   launch.equation = &equation;
   std::vector<int> operands;
-  for (Value operand : equation.operands) {
-    operands.push_back(sums ? with_contiguous_rows(equation, buffer(operand)) : buffer(operand));
+  std::vector<std::int64_t> steps;  // by operand: how many of its slices a slice of the result takes
+  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+    const Value operand = equation.operands[i];
+    const bool has_rows = sums && row_access_of(program_, facts_, rows_, equation, i) != RowAccess::whole;
+    operands.push_back(has_rows ? with_contiguous_rows(equation, buffer(operand)) : buffer(operand));
+    steps.push_back(has_rows ? instances : 1);
     Type taken = type(operand);
-    if (sums) taken.shape.front() *= instances;
+    if (has_rows) taken.shape.front() *= instances;
     launch.operand_types.push_back(std::move(taken));
   }
   for (Value result : equation.results) launch.result_types.push_back(type(result));
@@ -231,7 +236,8 @@ void Lowering::lower_local(const Equation& equation) {
     return found;
   };
   // The results of these ops do not depend on how many devices one launch covers.
-  const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr;
+  const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr ||
+                         equation.op.as<ops::FusedColumns>() != nullptr;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1
                                          : max_instances_per_call(type(equation.results.front()).varying);
@@ -245,7 +251,7 @@ void Lowering::lower_local(const Equation& equation) {
       const std::vector<std::int64_t> next = slices_at(slice + count);
       std::vector<bool> follow(begin.size()), stay(begin.size());
       for (std::size_t i = 0; i < begin.size(); ++i) {
-        follow[i] = next[i] == begin[i] + count * instances;
+        follow[i] = next[i] == begin[i] + count * steps[i];
         stay[i] = next[i] == begin[i];
       }
       if (count == 1) stacked = follow;

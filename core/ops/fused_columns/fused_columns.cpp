@@ -1,0 +1,113 @@
+#include "core/ops/fused_columns/fused_columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/ops/fused/fused.h"
+#include "core/ops/reduce/groups.h"
+#include "core/ops/support/region.h"
+#include "core/ops/support/rules.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+// The matrix of the first sum of a region; null if it has none.
+std::optional<Matrix> first_matrix(const Region& region, std::span<const Type> types) {
+  for (const Equation& equation : region.equations) {
+    const auto* const sum = equation.op.as<ReduceSum>();
+    if (sum == nullptr) continue;
+    return matrix_of(*sum, types[static_cast<std::size_t>(equation.operands[0].id)].shape);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Matrix> matrix_of(const ReduceSum& sum, const Shape& operand) {
+  const ReduceGroups groups = reduce_groups(operand, sum.dims);
+  if (groups.kept_sizes.rank > 0 || groups.reduced_sizes.rank > 0) return {};
+  if (groups.rows < 2 || groups.columns < 2) return {};
+  return Matrix{groups.rows, groups.columns};
+}
+
+Matrix matrix_of(const GpuRequest& request) {
+  Matrix matrix = *first_matrix(*request.region, request.types);
+  const std::int64_t elements = matrix.elements();
+  for (std::size_t i = 0; i < request.operands.size(); ++i) {
+    const Type& declared = request.types[static_cast<std::size_t>(request.region->params[i].id)];
+    if (numel(declared) == elements) matrix.rows = numel(request.operands[i]) / matrix.columns;
+  }
+  return matrix;
+}
+
+std::vector<Type> FusedColumns::infer(const InferContext& context) const {
+  if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),
+                  context.region_params.end())) {
+    throw TypeError(8, "fused_columns: its region's parameters must have the types of its operands",
+                    "a parameter has the type of the operand at its position, axes included");
+  }
+  if (context.region_results.empty() || context.operands.empty()) {
+    throw TypeError(8, "fused_columns: its region needs at least one parameter and yields at least one value");
+  }
+  assert(context.region != nullptr);
+  const Region& body = *context.region;
+  const auto type = [&](Value value) -> const Type& { return context.types[static_cast<std::size_t>(value.id)]; };
+  const std::optional<Matrix> matrix = first_matrix(body, context.types);
+  if (!matrix) {
+    throw TypeError(8, "fused_columns: nothing in its region sums the rows of a matrix",
+                    "it yields sums over all leading dimensions, of at least two rows and two columns");
+  }
+  std::vector<Value> sums;
+  for (const Equation& equation : body.equations) {
+    const auto* const sum = equation.op.as<ReduceSum>();
+    if (sum == nullptr) {
+      expect_in_chain(name, equation, matrix->elements(), body.params, context.types);
+      continue;
+    }
+    const Type& operand = type(equation.operands[0]);
+    if (matrix_of(*sum, operand.shape) != matrix) {
+      throw TypeError(8,
+                      fmt::format("fused_columns: sums {}, beside a sum over {} rows of {}", describe(operand),
+                                  matrix->rows, matrix->columns),
+                      "all sums are over equally many rows of equally many columns");
+    }
+    sums.push_back(equation.results[0]);
+  }
+  for (std::size_t i = 0; i < body.results.size(); ++i) {
+    const Type& result = context.region_results[i];
+    const bool is_sum = std::find(sums.begin(), sums.end(), body.results[i]) != sums.end();
+    if (!is_sum || result.varying != context.operands.front().varying) {
+      throw TypeError(8, fmt::format("fused_columns: yields {}, which is no sum", describe(result)),
+                      "each result is a sum of the region, and varies as the operands do");
+    }
+  }
+  const bool has_matrix = std::any_of(context.operands.begin(), context.operands.end(),
+                                      [&](const Type& operand) { return numel(operand) == matrix->elements(); });
+  if (!has_matrix) {
+    throw TypeError(8, fmt::format("fused_columns: no operand has {} rows of {}", matrix->rows, matrix->columns),
+                    "at least one operand has an element for each element that is summed");
+  }
+  return {context.region_results.begin(), context.region_results.end()};
+}
+
+Cost FusedColumns::cost(const Mesh&, std::span<const Type> operands, std::span<const Type> results) const {
+  return traffic(operands, results);
+}
+
+void FusedColumns::reference(const ReferenceCall& call) const {
+  const auto declared = [&](Value value) -> const Type& { return call.types[static_cast<std::size_t>(value.id)]; };
+  const std::int64_t elements = first_matrix(*call.region, call.types)->elements();
+  std::int64_t devices = 1;  // of whose rows the call is
+  for (std::size_t i = 0; i < call.operands.size(); ++i) {
+    if (numel(declared(call.region->params[i])) == elements) devices = call.operands[i].size() / elements;
+  }
+  run_region(call, [&](Value value) {
+    Type type = declared(value);
+    if (numel(type) == elements) type.shape[0] *= devices;
+    return type;
+  });
+}
+
+}  // namespace pmaptrain::ops

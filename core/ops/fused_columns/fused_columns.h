@@ -1,0 +1,52 @@
+// Sums over rows of elements that a chain computes, for example the statistics of a batch norm: the elements are never
+// stored. For GPUs only: on the CPU, a tile of them stays in the cache anyway. The passes for GPUs create these
+// equations (core/passes/fuse_columns.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/program.h"
+#include "core/kernel/cpu.h"
+#include "core/kernel/gpu.h"
+#include "core/ops/reduce/reduce.h"
+
+namespace pmaptrain::ops {
+
+// The region has a parameter for each operand, of its type, and yields sums. Its equations are those of a fused chain
+// over the elements of a matrix, and reduce_sums of such values over all rows, with equally many rows and columns each.
+// At least one parameter has an element for each element of the matrix. A call may be for the rows of several devices,
+// one after another: of the operands that have these rows.
+struct FusedColumns {
+  static constexpr std::string_view name = "fused_columns";
+  static constexpr bool local = true;
+  static constexpr bool region = true;
+  static constexpr UseReference cpu{"no pass makes it for the CPU"};
+  static constexpr NoDerivative derivative{"equations are fused after differentiation"};
+  static constexpr WholeRows row_rule{"the equations of its region tell what it does with rows"};
+
+  std::vector<Type> infer(const InferContext& context) const;
+  // Counts memory traffic. The arithmetic is counted for the equations of the region.
+  Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
+  void attributes(AttributeVisitor&) {}
+  // Runs equation by equation.
+  void reference(const ReferenceCall& call) const;
+  GpuKernel gpu(const GpuRequest& request) const;
+};
+
+// A matrix whose columns a sum adds up.
+struct Matrix {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t elements() const { return rows * columns; }
+  bool operator==(const Matrix&) const = default;
+};
+
+// Null if the sum is not over all leading dimensions, or does not have two rows and two columns.
+std::optional<Matrix> matrix_of(const ReduceSum& sum, const Shape& operand);
+// The matrix of one device in a request, which may be for the rows of several.
+Matrix matrix_of(const GpuRequest& request);
+
+}  // namespace pmaptrain::ops

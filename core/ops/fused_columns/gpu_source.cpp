@@ -1,0 +1,172 @@
+#include "core/ops/fused_columns/gpu_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/fused/gpu_text.h"
+#include "core/ops/support/gpu.h"
+
+namespace pmaptrain::ops {
+namespace {
+
+constexpr unsigned threads_per_block = 64;  // few threads per block spread the parts over the GPU
+
+// The type in which the elements of a sum are added up.
+DType computed(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
+class ColumnsWriter {
+ public:
+  ColumnsWriter(const GpuRequest& request, std::string_view name)
+      : request_(request), name_(name), parts_(parts_of_sums(request)) {
+    const Region& region = *request.region;
+    for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
+    for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
+  }
+
+  GpuSource write() {
+    const std::int64_t count = parts_.order.parts() * request_.devices;
+    std::string parameters, begin, end;
+    std::vector<GpuArgument> arguments;
+    for (std::size_t i = 0; i < request_.results.size(); ++i) {
+      const Value summed = made_by_.at(request_.region->results[i].id)->operands[0];
+      const std::string_view dtype = type_text(computed(type(summed).dtype));
+      parameters += fmt::format("{}* p{}, ", dtype, i);
+      begin += fmt::format("    {0} s{1} = SumReducer::identity<{0}>();\n", dtype, i);
+      const std::string value = in_element(summed);
+      element_ += fmt::format("      s{0} = SumReducer::combine(s{0}, static_cast<{1}>({2}));\n", i, dtype, value);
+      end += fmt::format("    p{0}[part] = s{0};\n", i);
+      arguments.push_back(GpuArgument::scratch(parts_.offsets[i]));
+    }
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
+      parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
+      arguments.push_back(GpuArgument::operand(i));
+    }
+    parameters.resize(parameters.size() - 2);
+    const std::int64_t blocks = divided_up(count, threads_per_block);
+    return {kernel_text(count, parameters, begin, end),
+            launch_blocks(name_, blocks, threads_per_block, std::move(arguments))};
+  }
+
+ private:
+  const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
+
+  std::string define(std::string& scope, std::string_view indent, Value value, std::string_view expression) {
+    std::string name = fmt::format("v{}", names_++);
+    scope += fmt::format("{}const {} {} = {};\n", indent, type_text(type(value).dtype), name, expression);
+    return known_[value.id] = name;
+  }
+  // A value that all elements of a thread share.
+  std::string in_thread(Value value, std::string_view expression) { return define(thread_, "    ", value, expression); }
+
+  // A value for element i of device d.
+  std::string in_element(Value value) {
+    const auto known = known_.find(value.id);
+    if (known != known_.end()) return known->second;
+    const auto param = params_.find(value.id);
+    if (param != params_.end()) {
+      const std::size_t i = param->second;
+      if (numel(request_.operands[i]) == 1) return in_thread(value, fmt::format("a{}[{}]", i, at_device(i, 1, "0")));
+      ++loads_;
+      return define(element_, "      ", value, fmt::format("a{}[{}]", i, at_device(i, elements(), "i")));
+    }
+    const Equation& equation = *made_by_.at(value.id);
+    if (const auto* const broadcast = equation.op.as<Broadcast>()) return repeated(value, *broadcast, equation);
+    std::string operands;
+    for (const Value operand : equation.operands) operands += (operands.empty() ? "" : ", ") + in_element(operand);
+    if (equation.op.rules().view) return known_[value.id] = operands;
+    return define(element_, "      ", value, element_text(equation.op, type(value).dtype, operands));
+  }
+
+  std::string repeated(Value value, const Broadcast& broadcast, const Equation& equation) {
+    const Value operand = equation.operands[0];
+    const auto param = params_.find(operand.id);
+    const std::int64_t size = param == params_.end() ? 1 : numel(request_.operands[param->second]);
+    if (size == 1 || size == elements()) return known_[value.id] = in_element(operand);
+    const std::size_t i = param->second;
+    const std::int64_t inner = spread_of(broadcast)->inner;
+    if (inner == 1 && parts_.order.columns % size == 0) {
+      return in_thread(value, fmt::format("a{}[{}]", i, at_device(i, size, fmt::format("column % {}u", size))));
+    }
+    const std::string at = fmt::format("i / {}u % {}u", inner, size);
+    return define(element_, "      ", value, fmt::format("a{}[{}]", i, at_device(i, size, at)));
+  }
+
+  // The index `at` in the slice of the device that a thread computes for, whose slices have `size` elements.
+  std::string at_device(std::size_t operand, std::int64_t size, const std::string& at) const {
+    return request_.devices > 1 && request_.stacked[operand] ? fmt::format("d * {}u + {}", size, at) : at;
+  }
+  std::int64_t elements() const { return parts_.order.rows * parts_.order.columns; }
+
+  std::string kernel_text(std::int64_t count, std::string_view parameters, std::string_view begin,
+                          std::string_view end) const {
+    const ColumnOrder& order = parts_.order;
+    const bool is_small = elements() * request_.devices < std::int64_t{1} << 31;
+    const std::string_view index = is_small ? "std::uint32_t" : "std::uint64_t";
+    const std::int64_t in_blocks = order.parts_of_blocks(), wide = order.wide();
+    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters);
+    text += fmt::format("  for (auto part = first_element<{0}>(); part < {1}u; part += all_threads<{0}>()) {{\n", index,
+                        count);
+    text += fmt::format("    const auto d = part / {0}u, own = part % {0}u;\n", order.parts());
+    // The first element of the part, how far apart its elements are, and their number.
+    text += fmt::format("    {} first = own / {}u * {}u + own % {}u, stride = {}u, count = {}u;\n", index, wide,
+                        wide * static_cast<std::int64_t>(reduce_block), wide, wide, reduce_block);
+    if (order.wide_rows() % static_cast<std::int64_t>(reduce_block) != 0) {
+      text += fmt::format("    if (own >= {}u) count = {}u;\n", in_blocks - wide,
+                          order.wide_rows() % static_cast<std::int64_t>(reduce_block));
+    }
+    if (order.left() > 0) {
+      text += fmt::format("    if (own >= {0}u) first = own - {0}u + {1}u, stride = {2}u, count = {3}u;\n", in_blocks,
+                          order.wide_rows() * wide, order.columns, order.left());
+    }
+    if (thread_.find("column") != std::string::npos) {
+      text += fmt::format("    const auto column = first % {}u;\n", order.columns);
+    }
+    text += thread_;
+    text += begin;
+    text += fmt::format("    const auto add = [&]({0} row) {{\n      const {0} i = first + row * stride;\n", index);
+    text += element_ + "    };\n";
+    // Loads do not wait for one another: those of `ahead` elements are under way.
+    const int ahead = std::max(4, 16 / std::max(1, loads_));
+    text += fmt::format("    {} row = 0;\n    for (; row + {}u <= count; row += {}u) {{\n", index, ahead, ahead);
+    text += fmt::format("      UNROLL for (unsigned j = 0; j < {}; ++j) add(row + j);\n    }}\n", ahead);
+    text += "    for (; row < count; ++row) add(row);\n";
+    text += end;
+    return text + "  }\n}\n";
+  }
+
+  const GpuRequest& request_;
+  const std::string_view name_;
+  const PartsOfSums parts_;
+  std::unordered_map<std::int32_t, std::size_t> params_;
+  std::unordered_map<std::int32_t, const Equation*> made_by_;
+  std::unordered_map<std::int32_t, std::string> known_;  // by value: its name
+  std::string thread_, element_;                         // definitions for a thread, and for each of its elements
+  int names_ = 0, loads_ = 0;
+};
+
+}  // namespace
+
+PartsOfSums parts_of_sums(const GpuRequest& request) {
+  const Matrix matrix = matrix_of(request);
+  PartsOfSums parts{column_order(matrix.rows, matrix.columns), {}, 0};
+  const auto count = static_cast<std::size_t>(parts.order.parts() * request.devices);
+  for (const Value result : request.region->results) {
+    const Type& sum = request.types[static_cast<std::size_t>(result.id)];
+    parts.offsets.push_back(parts.bytes);
+    parts.bytes += (count * size_of(computed(sum.dtype)) + 15) / 16 * 16;
+  }
+  return parts;
+}
+
+GpuSource gpu_source_of_columns(const GpuRequest& request, std::string_view name) {
+  return ColumnsWriter(request, name).write();
+}
+
+}  // namespace pmaptrain::ops
