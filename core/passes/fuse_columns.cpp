@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/ops/reshape/reshape.h"
 #include "core/passes/chains.h"
 #include "core/passes/lists.h"
+#include "core/passes/slice.h"
 
 namespace pmaptrain {
 namespace {
@@ -27,54 +27,6 @@ struct ColumnSums {
   std::vector<std::size_t> members;  // the sums, ascending
   std::size_t first_reader = 0;      // the first equation that reads one of them
 };
-
-// By value of a region: the value outside of it that it equals.
-using Outside = std::unordered_map<std::int32_t, Value>;
-
-// What some results of a chain are computed from.
-struct Slice {
-  std::vector<std::size_t> equations;  // of the region
-  std::vector<Value> reads;            // values of the region that are read from memory
-};
-
-// The equations of a chain. An elementwise equation is a chain of its own.
-Region region_of(const Equation& chain) {
-  if (chain.op.as<ops::Fused>() != nullptr) return chain.regions[0];
-  Region region{{}, {chain}, chain.results};
-  for (const Value operand : chain.operands) {
-    if (std::find(region.params.begin(), region.params.end(), operand) == region.params.end()) {
-      region.params.push_back(operand);
-    }
-  }
-  return region;
-}
-
-Outside outside_of(const Equation& chain, const Region& region) {
-  Outside outside;
-  const bool is_fused = chain.op.as<ops::Fused>() != nullptr;
-  for (std::size_t i = 0; i < region.params.size(); ++i) {
-    outside[region.params[i].id] = is_fused ? chain.operands[i] : region.params[i];
-  }
-  return outside;
-}
-
-// Values in `outside` are read, all others are computed.
-Slice slice_of(const Region& region, const std::vector<Value>& wanted, const Outside& outside) {
-  Slice slice;
-  std::unordered_set<std::int32_t> needed;
-  const auto need = [&](Value value) {
-    if (needed.insert(value.id).second && outside.contains(value.id)) slice.reads.push_back(value);
-  };
-  for (const Value value : wanted) need(value);
-  for (std::size_t i = region.equations.size(); i-- > 0;) {
-    const Value result = region.equations[i].results[0];
-    if (!needed.contains(result.id) || outside.contains(result.id)) continue;
-    slice.equations.push_back(i);
-    for (const Value operand : region.equations[i].operands) need(operand);
-  }
-  std::reverse(slice.equations.begin(), slice.equations.end());
-  return slice;
-}
 
 class ColumnFuser {
  public:
@@ -213,31 +165,17 @@ class ColumnFuser {
     return true;
   }
 
-  Value new_value(Value like) {
-    program_.types.push_back(Type(type(like)));
-    return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
-  }
-
   Equation make_fused(const ColumnSums& sums, const Equation& chain, const Region& region, const Slice& slice,
                       const Outside& outside) {
     Equation fused{ops::FusedColumns{}, {}, {}, equations_[sums.members[0]].origin, {}};
     Region made;
-    std::unordered_map<std::int32_t, Value> inside;  // by value of the chain's region
-    for (const Value value : slice.reads) {
-      fused.operands.push_back(outside.at(value.id));
-      made.params.push_back(inside[value.id] = new_value(value));
-    }
+    Outside inside = copy_slice(program_, region, slice, outside, fused, made);
     const auto add = [&](Equation equation, Value operand) {
-      if (operand != Value{}) equation.operands = {operand};
-      equation.results = {new_value(equation.results[0])};
+      equation.operands = {operand};
+      equation.results = {new_value(program_, equation.results[0])};
       made.equations.push_back(std::move(equation));
       return made.equations.back().results[0];
     };
-    for (const std::size_t i : slice.equations) {
-      Equation copy = region.equations[i];
-      for (Value& operand : copy.operands) operand = inside.at(operand.id);
-      inside[region.equations[i].results[0].id] = add(std::move(copy), {});
-    }
     for (std::size_t i = 0; i < chain.results.size(); ++i) {
       const auto found = inside.find(region.results[i].id);
       if (found != inside.end()) inside[chain.results[i].id] = found->second;
@@ -258,20 +196,17 @@ class ColumnFuser {
   }
 
   // The chain without what nothing but the sums has read; without results if nothing is left.
-  static Equation rest_of(const Equation& chain, const Region& region, const std::vector<Value>& kept,
-                          const Slice& slice, const Outside& params) {
-    Equation rest{chain.op, {}, {}, chain.origin, {}};
+  Equation rest_of(const Equation& chain, const Region& region, const std::vector<Value>& kept, const Slice& slice,
+                   const Outside& params) {
     if (kept.size() == chain.results.size()) return chain;
+    Equation rest{chain.op, {}, {}, chain.origin, {}};
     if (kept.empty()) return rest;
-    Region left{{}, {}, kept};
-    for (const Value value : slice.reads) {
-      left.params.push_back(value);
-      rest.operands.push_back(params.at(value.id));
-    }
-    for (const std::size_t i : slice.equations) left.equations.push_back(region.equations[i]);
+    Region left;
+    const Outside inside = copy_slice(program_, region, slice, params, rest, left);
     for (std::size_t i = 0; i < chain.results.size(); ++i) {
-      if (std::find(kept.begin(), kept.end(), region.results[i]) != kept.end())
-        rest.results.push_back(chain.results[i]);
+      if (std::find(kept.begin(), kept.end(), region.results[i]) == kept.end()) continue;
+      rest.results.push_back(chain.results[i]);
+      left.results.push_back(inside.at(region.results[i].id));
     }
     rest.regions.push_back(std::move(left));
     return rest;

@@ -10,6 +10,7 @@
 #include "core/passes/join_sums.h"
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
+#include "core/passes/split_early.h"
 #include "core/passes/split_psum_scatter.h"
 #include "core/passes/widen.h"
 
@@ -22,7 +23,7 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_columns, fuse_rows, join_sums};
+  static constexpr Pass passes[] = {fuse_columns, split_early, fuse_rows, join_sums};
   return passes;
 }
 

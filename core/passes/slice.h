@@ -1,0 +1,37 @@
+// Parts of chains: the equations that some of a chain's values are computed from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/program.h"
+
+namespace pmaptrain {
+
+// By value of a region: the value outside of the region that it equals.
+using Outside = std::unordered_map<std::int32_t, Value>;
+
+// The region of a `fused` equation, or one with the equation alone if it is another elementwise equation.
+Region region_of(const Equation& chain);
+// The operands of a chain, by parameter of its region.
+Outside outside_of(const Equation& chain, const Region& region);
+
+struct Slice {
+  std::vector<std::size_t> equations;  // indices in the region, ascending
+  std::vector<Value> reads;            // values of the region that are read from outside
+};
+
+// What is needed to compute `wanted`, values of a region. Those in `outside` are read, all others are computed.
+Slice slice_of(const Region& region, const std::vector<Value>& wanted, const Outside& outside);
+
+// Makes an equation from a slice: appends operands to `made`, and parameters and copies of the equations, with values
+// of their own, to `body`. Returns the copies by value of the region.
+Outside copy_slice(Program& program, const Region& region, const Slice& slice, const Outside& outside, Equation& made,
+                   Region& body);
+
+// A value of the same type as `like`.
+Value new_value(Program& program, Value like);
+
+}  // namespace pmaptrain

@@ -1,0 +1,152 @@
+#include "core/passes/split_early.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/graph/check.h"
+#include "core/ops/fused/fused.h"
+#include "core/ops/fused_rows/fused_rows.h"
+#include "core/passes/slice.h"
+
+namespace pmaptrain {
+namespace {
+
+using Values = std::unordered_set<std::int32_t>;
+
+// The equations of one region, or of the program.
+class EarlySplitter {
+ public:
+  EarlySplitter(Program& program, std::vector<Equation>& equations) : program_(program), equations_(equations) {}
+
+  bool run() {
+    std::vector<Equation> all;
+    bool found = false;
+    Values defined;
+    for (const Equation& equation : equations_) {
+      for (const Value result : equation.results) defined.insert(result.id);
+    }
+    const auto is_early = [&](Value value) { return early_.contains(value.id) || !defined.contains(value.id); };
+    for (Equation& equation : equations_) {
+      const bool can_split = equation.op.as<ops::Fused>() != nullptr &&
+                             std::any_of(equation.operands.begin(), equation.operands.end(),
+                                         [&](Value value) { return row_sums_.contains(value.id); });
+      const bool all_early = equation.op.local() && !equation.op.is_loop() &&
+                             std::all_of(equation.operands.begin(), equation.operands.end(), is_early);
+      if (all_early) {
+        for (const Value result : equation.results) early_.insert(result.id);
+      } else if (reduces_rows(equation)) {
+        row_sums_.insert(equation.results[0].id);
+      } else if (equation.is_view() && row_sums_.contains(equation.operands[0].id)) {
+        row_sums_.insert(equation.results[0].id);
+      } else if (can_split) {
+        found |= split(equation, is_early, all);
+      }
+      all.push_back(std::move(equation));
+    }
+    equations_ = std::move(all);
+    return found;
+  }
+
+ private:
+  const Type& type(Value value) const { return program_.type(value); }
+
+  bool reduces_rows(const Equation& equation) const {
+    if (equation.operands.size() != 1 || equation.results.size() != 1) return false;
+    const Type &from = type(equation.operands[0]), &to = type(equation.results[0]);
+    const std::int64_t rows = numel(to), length = rows == 0 ? 0 : numel(from) / rows;
+    return rows > 1 && length > 1 && ops::reduces_rows(equation.op, from.shape, length);
+  }
+
+  // Appends the early part of a chain to `before`, and leaves the rest. Does nothing if either would be empty.
+  template <class IsEarly>
+  bool split(Equation& chain, const IsEarly& is_early, std::vector<Equation>& before) {
+    const Region& region = chain.regions[0];
+    const std::int64_t elements = numel(type(region.results[0]));
+    Values constant, early;  // values of the region: computed from nothing, and from early operands
+    for (std::size_t i = 0; i < region.params.size(); ++i) {
+      if (is_early(chain.operands[i])) early.insert(region.params[i].id);
+    }
+    for (const Equation& inner : region.equations) {
+      const auto all_in = [&](auto&&... sets) {
+        return std::all_of(inner.operands.begin(), inner.operands.end(),
+                           [&](Value operand) { return (sets.contains(operand.id) || ...); });
+      };
+      if (all_in(constant)) {
+        constant.insert(inner.results[0].id);
+      } else if (all_in(constant, early)) {
+        early.insert(inner.results[0].id);
+      }
+    }
+    // What the early part yields: to the rest, and to other equations.
+    std::vector<Value> yielded;
+    bool has_rest = false;
+    const auto yield = [&](Value value) {
+      const bool is_param = std::find(region.params.begin(), region.params.end(), value) != region.params.end();
+      if (is_param || !early.contains(value.id)) return;
+      if (std::find(yielded.begin(), yielded.end(), value) == yielded.end()) yielded.push_back(value);
+    };
+    for (const Equation& inner : region.equations) {
+      const Value result = inner.results[0];
+      if (early.contains(result.id) || constant.contains(result.id)) continue;
+      has_rest = true;
+      for (const Value operand : inner.operands) yield(operand);
+    }
+    for (const Value result : region.results) yield(result);
+    const bool are_full =
+        std::all_of(yielded.begin(), yielded.end(), [&](Value value) { return numel(type(value)) == elements; });
+    if (yielded.empty() || !has_rest || !are_full) return false;
+
+    std::vector<Value> kept;
+    for (const Value result : region.results) {
+      if (!early.contains(result.id)) kept.push_back(result);
+    }
+    Outside outside = outside_of(chain, region);
+    Equation first = part_of(chain, yielded, outside);
+    for (std::size_t i = 0; i < yielded.size(); ++i) outside[yielded[i].id] = first.results[i];
+    Equation rest = part_of(chain, kept, outside);
+    if (kept.empty() || rest.operands.empty()) return false;
+    for (const Value result : first.results) early_.insert(result.id);
+    before.push_back(std::move(first));
+    chain = std::move(rest);
+    return true;
+  }
+
+  // The chain that yields these values, under the names of the results that the whole chain has.
+  Equation part_of(const Equation& chain, const std::vector<Value>& yielded, const Outside& outside) {
+    const Region& region = chain.regions[0];
+    Equation part{chain.op, {}, {}, chain.origin, {}};
+    Region body;
+    const Outside inside = copy_slice(program_, region, slice_of(region, yielded, outside), outside, part, body);
+    for (const Value value : yielded) {
+      const auto at = std::find(region.results.begin(), region.results.end(), value) - region.results.begin();
+      const bool has_name = at < std::ssize(region.results);
+      part.results.push_back(has_name ? chain.results[static_cast<std::size_t>(at)] : new_value(program_, value));
+      body.results.push_back(inside.at(value.id));
+    }
+    part.regions.push_back(std::move(body));
+    return part;
+  }
+
+  Program& program_;
+  std::vector<Equation>& equations_;
+  Values early_, row_sums_;  // values that depend on inputs alone; results of reductions of rows
+};
+
+bool split_early(Program& program, std::vector<Equation>& equations) {
+  bool found = false;
+  for (Equation& equation : equations) {
+    if (equation.op.is_loop()) found |= split_early(program, equation.regions[0].equations);
+  }
+  return EarlySplitter(program, equations).run() || found;
+}
+
+}  // namespace
+
+Program split_early(Program program) {
+  if (split_early(program, program.equations)) check(program, "split_early");
+  return program;
+}
+
+}  // namespace pmaptrain
