@@ -32,7 +32,8 @@ class EarlySplitter {
       const bool can_split = equation.op.as<ops::Fused>() != nullptr &&
                              std::any_of(equation.operands.begin(), equation.operands.end(),
                                          [&](Value value) { return row_sums_.contains(value.id); });
-      const bool all_early = equation.op.local() && !equation.op.is_loop() &&
+      const OpRules& rules = equation.op.rules();
+      const bool all_early = (rules.elementwise || rules.view || equation.op.as<ops::Broadcast>() != nullptr) &&
                              std::all_of(equation.operands.begin(), equation.operands.end(), is_early);
       if (all_early) {
         for (const Value result : equation.results) early_.insert(result.id);
@@ -131,7 +132,7 @@ class EarlySplitter {
 
   Program& program_;
   std::vector<Equation>& equations_;
-  Values early_, row_sums_;  // values that depend on inputs alone; results of reductions of rows
+  Values early_, row_sums_;  // elementwise functions of inputs; results of reductions of rows
 };
 
 bool split_early(Program& program, std::vector<Equation>& equations) {

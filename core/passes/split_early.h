@@ -5,10 +5,10 @@
 
 namespace pmaptrain {
 
-// If a chain reads the result of a reduction over the last dimensions, those of its equations that depend on inputs
-// alone become a chain of their own. For example, the loss of sequences multiplies the sums of rows by weights: without
-// the split, the gradient seems to need all sums where it needs the weights alone, and fuse_rows cannot fuse it with
-// the softmax. No bit of a result changes. Runs after `fuse` and before `fuse_rows`.
+// If a chain reads the result of a reduction over the last dimensions, those of its equations that are elementwise
+// functions of inputs become a chain of their own. For example, the loss of sequences multiplies sums of rows by
+// weights. Without the split, the gradient would need these sums although it reads the weights alone, and fuse_rows
+// could not fuse it with the softmax. No bit of a result changes. Runs after `fuse` and before `fuse_rows`.
 Program split_early(Program program);
 
 }  // namespace pmaptrain

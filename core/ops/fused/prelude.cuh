@@ -4,6 +4,8 @@
 
 #define SHARED(type, name, count) __shared__ type name[count]
 #define UNROLL _Pragma("unroll")
+#define PRAGMA(text) _Pragma(#text)
+#define UNROLL_BY(count) PRAGMA(unroll count)
 
 namespace std {
 
@@ -135,5 +137,7 @@ PMAPTRAIN_COMPARISON(greater_equal, >=)
 #include <type_traits>
 
 #include "core/kernel/simt.h"
+
+#define UNROLL_BY(count)
 
 #endif

@@ -47,11 +47,12 @@ class RowsWriter {
     for (const Equation& equation : request_.region->equations) {
       if (!is_full(equation.results[0])) add_to_row(equation);
     }
+    reduce_pending();
     std::string parameters;
     Scope elements;
     for (std::size_t i = 0; i < request_.results.size(); ++i) {
       const Value result = request_.region->results[i];
-      parameters += fmt::format("{}* r{}, ", type_text(type(result).dtype), i);
+      parameters += fmt::format("{}* __restrict__ r{}, ", type_text(type(result).dtype), i);
       if (is_full(result)) {
         const std::string value = in_element(result, elements);
         elements.text += fmt::format("      r{}[row * {}u + j] = {};\n", i, length_, value);
@@ -61,7 +62,7 @@ class RowsWriter {
       }
     }
     for (std::size_t i = 0; i < request_.operands.size(); ++i) {
-      parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
+      parameters += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
     }
     parameters.resize(parameters.size() - 2);
     return {kernel_text(parameters, elements.text), launch()};
@@ -131,12 +132,14 @@ class RowsWriter {
 
   void add_to_row(const Equation& equation) {
     const Value result = equation.results[0];
-    if (!equation.operands.empty() && is_full(equation.operands[0]) && !is_full(result)) {
-      Scope elements;
-      const std::string value = in_element(equation.operands[0], elements);
-      define(row_, result, "    ",
-             fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", reduction_text(equation),
-                         elements.text, value));
+    if (std::any_of(equation.operands.begin(), equation.operands.end(), [&](Value v) { return needs_pending(v); })) {
+      reduce_pending();
+    }
+    if (!equation.operands.empty() && is_full(equation.operands[0])) {
+      const bool is_argmax = equation.op.as<Argmax>() != nullptr;  // in a pass of its own
+      if (is_argmax) reduce_pending();
+      pending_.push_back(&equation);
+      if (is_argmax) reduce_pending();
       return;
     }
     std::string operands;
@@ -148,12 +151,58 @@ class RowsWriter {
     }
   }
 
-  std::string reduction_text(const Equation& equation) const {
+  // Whether a value is computed from the result of a pending reduction.
+  bool needs_pending(Value value) const {
+    if (pending_.empty() || row_.known.contains(value.id) || params_.contains(value.id)) return false;
+    const Equation& equation = *made_by_.at(value.id);
+    return std::find(pending_.begin(), pending_.end(), &equation) != pending_.end() ||
+           std::any_of(equation.operands.begin(), equation.operands.end(),
+                       [&](Value operand) { return needs_pending(operand); });
+  }
+
+  // Reductions that need no result of one another are computed in one pass over the row, as pairs.
+  void reduce_pending() {
+    if (pending_.empty()) return;
     const std::string_view by = is_long_ ? "block" : "thread";
-    if (equation.op.as<Argmax>() != nullptr) return fmt::format("argmax_by_{}<{}>", by, length_);
-    return fmt::format("reduce_by_{}<{}, {}, {}>", by,
-                       equation.op.as<ReduceSum>() != nullptr ? "SumReducer" : "MaxReducer",
-                       type_text(type(equation.results[0]).dtype), length_);
+    Scope elements;
+    std::string reducer, dtype, value;
+    for (std::size_t i = pending_.size(); i-- > 0;) {
+      const Equation& equation = *pending_[i];
+      const std::string_view own_reducer = equation.op.as<ReduceSum>() != nullptr ? "SumReducer" : "MaxReducer";
+      const DType from = type(equation.operands[0]).dtype;
+      const std::string own(type_text(from == DType::bf16 ? DType::f32 : from));
+      const std::string own_value = in_element(equation.operands[0], elements);
+      if (pending_.size() == 1) {
+        const std::string text = equation.op.as<Argmax>() != nullptr
+                                     ? fmt::format("argmax_by_{}<{}>", by, length_)
+                                     : fmt::format("reduce_by_{}<{}, {}, {}>", by, own_reducer,
+                                                   type_text(type(equation.results[0]).dtype), length_);
+        define(row_, equation.results[0], "    ", in_row_text(text, elements, own_value));
+        pending_.clear();
+        return;
+      }
+      const bool is_last = reducer.empty();
+      reducer = is_last ? own_reducer : fmt::format("PairReducer<{}, {}>", own_reducer, reducer);
+      dtype = is_last ? own : fmt::format("Pair<{}, {}>", own, dtype);
+      value = is_last ? fmt::format("static_cast<{}>({})", own, own_value)
+                      : fmt::format("{}{{static_cast<{}>({}), {}}}", dtype, own, own_value, value);
+    }
+    std::string all = fmt::format("v{}", names_++);
+    row_.text +=
+        fmt::format("    const auto {} = {};\n", all,
+                    in_row_text(fmt::format("reduce_by_{}<{}, {}, {}>", by, reducer, dtype, length_), elements, value));
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      const Value result = pending_[i]->results[0];
+      const bool is_last = i + 1 == pending_.size();
+      define(row_, result, "    ",
+             fmt::format("static_cast<{}>({}{})", type_text(type(result).dtype), all, is_last ? "" : ".first"));
+      all += ".second";
+    }
+    pending_.clear();
+  }
+
+  static std::string in_row_text(std::string_view reduction, const Scope& elements, std::string_view value) {
+    return fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", reduction, elements.text, value);
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view elements) const {
@@ -167,9 +216,9 @@ class RowsWriter {
     if (divides_) text += fmt::format("    const auto d = row / {0}u, i = row % {0}u;\n", rows_);
     text += row_.text;
     if (!elements.empty()) {
-      text += is_long_
-                  ? fmt::format("    for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n", length_, wide_group)
-                  : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", length_);
+      text += is_long_ ? fmt::format("    UNROLL_BY(4) for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n",
+                                     length_, wide_group)
+                       : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", length_);
       text += std::string(elements) + "    }\n";
     }
     return text + "  }\n}\n";
@@ -193,6 +242,7 @@ class RowsWriter {
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
   Scope row_;
+  std::vector<const Equation*> pending_;  // reductions whose text is not written yet
   int names_ = 0;
   bool divides_ = false;
 };

@@ -5,6 +5,24 @@ namespace pmaptrain::ops {
 template <class T>
 using ComputedInRow = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
+// Two reductions of the same row in one pass.
+template <class A, class B>
+struct Pair {
+  A first;
+  B second;
+};
+template <class First, class Second>
+struct PairReducer {
+  template <class T>
+  static constexpr T identity() {
+    return {First::template identity<decltype(T::first)>(), Second::template identity<decltype(T::second)>()};
+  }
+  template <class T>
+  static constexpr T combine(T acc, T x) {
+    return {First::combine(acc.first, x.first), Second::combine(acc.second, x.second)};
+  }
+};
+
 // Adds the elements after the last wide group of a row to `total`.
 template <class Reducer, unsigned n, class C, class F>
 C reduce_rest(C total, F&& at) {
@@ -42,7 +60,15 @@ To reduce_by_block(F&& at) {
   for (unsigned done = 0; done < all; done += reduce_block) {
     const unsigned rounds = all - done < reduce_block ? all - done : reduce_block;
     C sum = at(done * wide + threadIdx.x);
-    for (unsigned i = 1; i < rounds; ++i) sum = Reducer::combine(sum, C(at((done + i) * wide + threadIdx.x)));
+    // Reads do not wait for one another: those of eight elements are under way before the first is combined.
+    constexpr unsigned ahead = 8;
+    unsigned i = 1;
+    for (; i + ahead <= rounds; i += ahead) {
+      C next[ahead];
+      UNROLL for (unsigned k = 0; k < ahead; ++k) next[k] = at((done + i + k) * wide + threadIdx.x);
+      UNROLL for (unsigned k = 0; k < ahead; ++k) sum = Reducer::combine(sum, next[k]);
+    }
+    for (; i < rounds; ++i) sum = Reducer::combine(sum, C(at((done + i) * wide + threadIdx.x)));
     lanes[threadIdx.x] = sum;
     for (unsigned half = wide / 2; half > 0; half /= 2) {
       __syncthreads();
