@@ -22,17 +22,23 @@ namespace {
 
 #if __has_include(<catch2/catch_all.hpp>)
 using Listener = Catch::EventListenerBase;
+using Ended = void;
 #else
 using Listener = Catch::TestEventListenerBase;
+using Ended = bool;
 #endif
 
-// Tells what case runs.
+// Tells what case runs, and what fails.
 class TellCase : public Listener {
  public:
   using Listener::Listener;
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     pmaptrain::test::case_begins(info.tagsAsString());
     Listener::testCaseStarting(info);
+  }
+  Ended assertionEnded(const Catch::AssertionStats& stats) override {
+    if (!stats.assertionResult.isOk()) pmaptrain::test::check_fails();
+    return Listener::assertionEnded(stats);
   }
 };
 CATCH_REGISTER_LISTENER(TellCase)

@@ -22,6 +22,11 @@ std::uint64_t& cases_begun() {
   return count;
 }
 
+std::uint64_t& checks_failed() {
+  static std::uint64_t count = 0;
+  return count;
+}
+
 void unblock_all() {
   sigset_t none;
   ::sigemptyset(&none);
@@ -36,6 +41,10 @@ void case_begins(std::string tags) {
 }
 
 std::uint64_t number_of_case() { return cases_begun(); }
+
+void check_fails() { ++checks_failed(); }
+
+std::uint64_t failed_checks() { return checks_failed(); }
 
 void check_may_start_a_process() {
   if (tags_of_case().find("[process]") != std::string::npos) return;

@@ -12,6 +12,10 @@ void case_begins(std::string tags);
 // How many have begun.
 std::uint64_t number_of_case();
 
+// For the same listener: a check has failed, or an exception has left a case.
+void check_fails();
+std::uint64_t failed_checks();
+
 // Other presets leave out cases with the tag [process]. Throws std::logic_error in a case without it.
 void check_may_start_a_process();
 

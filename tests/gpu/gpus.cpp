@@ -1,17 +1,22 @@
 #include "tests/gpu/gpus.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 #include "core/runtime/gpu/load_platform.h"
 #include "tests/catch.h"
 #include "tests/files.h"
+#include "tests/running.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -27,6 +32,18 @@ Examples& examples() {
 }
 
 TestGpus test_gpus() { return read_test_gpus(std::getenv("PMAPTRAIN_TEST_GPUS")); }
+
+void do_as_planted(const std::string& example) {
+  const char* const planted = std::getenv("PMAPTRAIN_TEST_PLANTED");
+  std::istringstream all(planted == nullptr ? "" : planted);
+  std::string verb, words;
+  while (all >> verb && std::getline(all >> std::ws, words, ';')) {
+    if (example.find(words) == std::string::npos) continue;
+    if (verb == "hangs") std::this_thread::sleep_for(std::chrono::hours(1));
+    if (verb == "crashes") std::raise(SIGSEGV);
+    if (verb == "fails") FAIL_CHECK("as planted");
+  }
+}
 
 }  // namespace
 
@@ -75,18 +92,29 @@ Examples::Examples(const char* file) : file_(file == nullptr ? "" : file) {
   for (std::string line; std::getline(lines, line);) earlier_.insert(line);
 }
 
+void Examples::ends() {
+  if (has_begun_ && failed_checks() == failed_before_) std::ofstream(file_, std::ios::app) << "passed\n";
+  has_begun_ = false;
+}
+
 bool Examples::begins(const std::string& case_name, const std::string& example) {
   if (!are_kept()) return true;
+  ends();
   std::string line = case_name + ": " + example;
   std::replace(line.begin(), line.end(), '\n', ' ');
   if (const int times = ++times_[line]; times > 1) line += ", " + std::to_string(times);
   if (earlier_.contains(line)) return false;
   std::ofstream(file_, std::ios::app) << line << '\n';
+  has_begun_ = true;
+  failed_before_ = failed_checks();
   return true;
 }
 
 bool begins_example(const std::string& example) {
-  return !examples().are_kept() || examples().begins(Catch::getResultCapture().getCurrentTestName(), example);
+  const std::string case_name = Catch::getResultCapture().getCurrentTestName();
+  if (!examples().begins(case_name, example)) return false;
+  do_as_planted(case_name + ": " + example);
+  return true;
 }
 
 void after_exception() {
@@ -150,14 +178,15 @@ TEST_CASE("PMAPTRAIN_TEST_GPUS says which GPUs the tests take, and how many", "[
   CHECK(chosen_counts({1, 8}, Counts::several, 4).empty());
 }
 
-TEST_CASE("examples that an earlier process has begun are left out, and each line of their file is one", "[gpu]") {
+TEST_CASE("examples that an earlier process has begun are left out, and their file says which have passed", "[gpu]") {
   const pmaptrain::test::TemporaryFolder folder;
   const std::string file = (folder.path() / "examples").string();
-  using pmaptrain::test::Examples;
+  using pmaptrain::test::Examples, pmaptrain::test::check_fails;
   {
     Examples first(file.c_str());
     CHECK(first.begins("a case", "an example"));
     CHECK(first.begins("a case", "an example"));  // once more, with other values
+    check_fails();
     CHECK(first.begins("a case", "a program\nof two lines"));
   }
   Examples second(file.c_str());
@@ -167,8 +196,8 @@ TEST_CASE("examples that an earlier process has begun are left out, and each lin
   CHECK(second.begins("a case", "an example"));
   CHECK(second.begins("another case", "an example"));
   CHECK(pmaptrain::test::read_text(file) ==
-        "a case: an example\na case: an example, 2\na case: a program of two lines\na case: an example, 3\n"
-        "another case: an example\n");
+        "a case: an example\npassed\na case: an example, 2\na case: a program of two lines\npassed\n"
+        "a case: an example, 3\npassed\nanother case: an example\n");
   Examples none(nullptr);
   CHECK(none.begins("a case", "an example"));
   CHECK(none.begins("a case", "an example"));

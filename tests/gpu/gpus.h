@@ -32,18 +32,27 @@ struct TestGpus {
 // As PMAPTRAIN_TEST_GPUS says; null is nothing. Throws std::invalid_argument for what it cannot be.
 TestGpus read_test_gpus(const char* text);
 
-// The examples that have begun, in a file; without a name in none.
+// The examples that have begun, in a file, a line each; a line "passed" follows one that has passed. Without a name in
+// no file.
 class Examples {
  public:
   explicit Examples(const char* file);
+  ~Examples() { ends(); }
+  Examples(const Examples&) = delete;
+  Examples& operator=(const Examples&) = delete;
   bool are_kept() const { return !file_.empty(); }
-  // Adds an example of a case, and says whether the file did not have it. The same text may come several times.
+  // Ends the one before, then adds an example of a case, and says whether the file did not have it. The same text may
+  // come several times.
   bool begins(const std::string& case_name, const std::string& example);
 
  private:
+  void ends();
+
   std::string file_;
   std::set<std::string> earlier_;
   std::map<std::string, int> times_;
+  bool has_begun_ = false;  // the example that is added last, and has not ended
+  std::uint64_t failed_before_ = 0;
 };
 
 // Of the numbers of GPUs that a case wants, those that are run where the machine has so many.
@@ -58,9 +67,13 @@ std::vector<int> gpu_counts(const std::vector<int>& wanted);
 // Runs one of a case's examples. What it throws is a failure of that example, and does not keep the others from
 // running.
 //
-// PMAPTRAIN_TEST_EXAMPLES may name a file, to which each example adds a line when it begins. Those that the file has
-// already are left out. So scripts/gpu-minutes sees which example has hung or crashed, and a second process runs those
-// after it. A process whose GPU refuses everything after an error ends for the same purpose.
+// PMAPTRAIN_TEST_EXAMPLES may name a file, to which each example adds a line when it begins, and one when it has
+// passed. Those that the file has already are left out. So scripts/gpu-minutes sees which example has hung or crashed,
+// and a second process runs those after it. A process whose GPU refuses everything after an error ends for the same
+// purpose.
+//
+// PMAPTRAIN_TEST_PLANTED makes examples fail, for a rehearsal of scripts/gpu-minutes: "hangs WORDS; crashes WORDS;
+// fails WORDS", each for the examples whose case and text have these words.
 void run_apart(const std::string& example, const std::function<void()>& run);
 
 // The same for one whose failures are reported by the caller: whether it is to run, and what follows an exception.
