@@ -15,6 +15,8 @@ import sys
 
 work, devices, seconds = sys.argv[1], int(sys.argv[3]), float(sys.argv[4])
 variant, *words = sys.argv[2].split("-")
+if variant not in ("pmap", "jit") or not set(words) <= {"bf16", "cuda"}:
+    sys.exit(f"jax_peer.py: there is no variant '{sys.argv[2]}'")
 on_gpu = "cuda" in words
 parts = 1 if on_gpu else devices  # of pmap
 if on_gpu:

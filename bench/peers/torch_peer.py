@@ -26,6 +26,8 @@ from torch import nn
 from measure import measure, report
 from torch_models import TRANSFORMERS, loss_of_positions, resnet18, transformer
 
+WORDS = {"channels_last", "autocast", "bf16", "cuda"}  # of a variant, behind its first one
+
 
 def linear_regression(examples):
     x, y = torch.randn(examples, 5), torch.randn(examples, 1)
@@ -173,6 +175,8 @@ def run_distributed(work, devices, seconds):
 
 def run(work, variant, devices, seconds):
     words, devices, seconds = variant.split("-"), int(devices), float(seconds)
+    if words[0] not in ("eager", "compile", "graph", "ddp") or not set(words[1:]) <= WORDS:
+        sys.exit(f"torch_peer.py: there is no variant '{variant}'")
     torch.manual_seed(0)
     if "ddp" in words:
         if not re.fullmatch(r"linear_regression(_\d+)?|cnn_\d+", work):
