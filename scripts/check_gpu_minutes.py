@@ -2,23 +2,30 @@
 """Checks scripts/gpu-minutes and scripts/gpu-report with programs that only write down how they were called, and hang,
 crash and lack tools as planned.
 
-    scripts/check_gpu_minutes.py [TESTS]
+    scripts/check_gpu_minutes.py [TESTS [PROGRAM]]
 
-TESTS is the test program: then each of its cases [device] must be in a part, and each part must have cases.
+TESTS is the test program: then each of its cases [device] must be in a part, and each part must have cases. With
+PROGRAM in place of all that: emulated calls of both, with examples that hang, crash and fail.
 """
 
+import concurrent.futures
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
 import resource
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import types
+import unittest.mock
 
 CLONE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CLONE / "scripts"))
@@ -49,12 +56,19 @@ if "-o" in words:
             if f"two: {name}" in file.read().splitlines():
                 return
             file.write(f"two: {name}\n")
-        if does == f"hangs in {name}":
-            subprocess.run(["sleep", "600"])
+            file.flush()
+            if does == f"hangs in {name}":
+                subprocess.run(["sleep", "600"])
+            if does == "is slow":
+                time.sleep(1)
+            if does != f"fails in {name}":
+                file.write("passed\n")
     with open(words[words.index("-o") + 1], "w") as file:
         file.write("<Catch>")
         for name in [name for name in cases if name in words[1].split(",")] or cases:
             failures = ""
+            if name == "two" and does.startswith("fails in"):
+                failures = "<Failure>an example is wrong</Failure>"
             if name == "one" and does == "fails":
                 failures = "".join(f"<Failure>shape {i} is wrong</Failure>" for i in range(30))
             file.write(f'<TestCase name="{name}">{failures}')
@@ -66,7 +80,7 @@ if "-o" in words:
                            'durationInSeconds="1"/></TestCase></Catch>')
                 break
             if name == "two" and "compute-sanitizer" not in line:
-                for example in ("first", "second", "third"):
+                for example in ("first", "second", "third", "fourth", "fifth", "sixth"):
                     run_example(example)
             file.write(f'<OverallResult success="{str(not failures).lower()}" durationInSeconds="1"/></TestCase>')
         else:
@@ -75,8 +89,12 @@ if does == "hangs":
     subprocess.run(["sleep", "600"])
 if does.startswith("crashes"):
     os.kill(os.getpid(), signal.SIGSEGV)
-if does == "fails":
+if does.startswith("fails"):
     sys.exit("error: as planned")
+if words[0] == "ldd":
+    os.makedirs(os.path.join(os.environ["XDG_CACHE_HOME"], "pmaptrain"), exist_ok=True)
+    with open(os.path.join(os.environ["XDG_CACHE_HOME"], "pmaptrain", "code"), "wb") as file:
+        file.write(bytes([255, 0, 128]))
 if does == "tells much":
     print(random.randbytes(60000).hex())
 if "devices" in words:
@@ -123,10 +141,11 @@ class Folder:
         losses = {work.name: [1.0, 0.5, 0.25] for work in gpu_runs.WORKS}
         (root / "bench/gpu_losses.json").write_text(json.dumps(losses))
 
-    def start(self, call, *options, plan=None, gpus=1, **how):
+    def start(self, call, *options, plan=None, planted="", gpus=1, **how):
         (self.root / "calls").write_text("")
         variables = {name: value for name, value in os.environ.items() if not name.startswith("PMAPTRAIN_")}
         variables |= {"CALLS": str(self.root / "calls"), "GPUS": str(gpus), "PLAN": json.dumps(plan or {}),
+                      "PMAPTRAIN_TEST_PLANTED": planted,
                       "PATH": f"{self.root / 'path'}:{os.environ['PATH']}"}  # fmt: skip
         command = [sys.executable, self.root / "scripts/gpu-minutes", call, "--output", self.root / "out", *options]
         return subprocess.Popen([str(word) for word in command], env=variables, stdout=subprocess.PIPE,
@@ -163,6 +182,15 @@ def check_filters():
         check(found == wanted, f"the filter of {layer} {op} is {found}")
 
 
+def check_budgets(module):
+    """What is kept for parts is there, and cases have 20 to 30 s."""
+    for call, seconds in module.SECONDS.items():
+        kept = sum(part.kept for part in module.PARTS[call])
+        check(kept <= seconds - {"1": 15, "2": 45, "3": 40}.get(call, 0), f"call {call} keeps {kept} s")
+    cases = [part for part in module.PARTS["1"] if part.cases and not part.tool and part.limit > 15]
+    check(len(cases) == 5 and all(20 <= part.kept <= part.limit <= 30 for part in cases), f"cases have {cases}")
+
+
 def check_calls(folder, module):
     """Calls in which nothing is wrong."""
     expected = {call: [part.name for part in parts if not part.after] for call, parts in module.PARTS.items()}
@@ -183,6 +211,8 @@ def check_calls(folder, module):
             check(len(slow) == 2, f"the slowest works are {slow}")
             ncu = [words for words, variables in folder.calls() if words[0] == "ncu"]
             check("Duration us 12.5" in said and "Elapsed" not in said, f"ncu's figures are not told: {said}")
+            code = gpu_runs.read_archive(folder.archive("3"))[1].get(f"{gpu_runs.CODE}/code")
+            check(code == bytes([255, 0, 128]), f"what call 1 compiled comes to call 3 as {code}")
             check(len(ncu) == 3 and all("adam: fused/" in words for words in ncu), f"ncu was called so: {ncu}")
         if call == "rest":
             check_rest(dict(zip((name for name in found if name not in skipped), folder.calls()[-len(found) + 1 :])))
@@ -217,7 +247,8 @@ def check_failures(folder):
     for part in ("not done within", "ended by signal 11", "failed: two", "it did not end", "shape 29 is wrong"):
         check(part in said, f"'{part}' is not told: {said}")
     check(
-        any("memcheck" in words and "one,two" in words for words, _ in folder.calls()),
+        any("memcheck" in words and "one,two" in words and variables["PMAPTRAIN_TEST_GPUS"] == "cuda:one"
+            for words, variables in folder.calls()),
         "memcheck_of_failures did not run",
     )
     running = subprocess.run(["pgrep", "-f", str(folder.root / "bin")], stdout=subprocess.PIPE, text=True).stdout
@@ -268,9 +299,65 @@ def check_hanging_example(folder):
     check(status == 0 and folder.calls()[-1][0][1] == "two,three", f"call 2 repeats {folder.calls()[-1]}: {said}")
 
 
+def check_going_on(folder):
+    """The next call runs the examples that have failed, then those that had no time, and none that has passed."""
+
+    def call(number, does, *options):
+        earlier = ("--earlier", folder.archive("1")) if number == "2" else ()
+        status, said = folder.run(number, "--part", "parity", *options, *earlier, plan={"pmaptrain_tests": does})
+        done, files = gpu_runs.read_archive(folder.archive(number))
+        (folder.root / "examples").write_text(files["parity.examples"])
+        begun, passed = gpu_runs.examples_of(folder.root / "examples")
+        case = next(case for case in done["parts"][0]["cases"] if case["name"] == "two")
+        return case["status"], [name.removeprefix("two: ") for name in begun], len(passed), said
+
+    names = ["first", "second", "third", "fourth", "fifth", "sixth"]
+    status, begun, passed, said = call("1", "is slow", "--limit", "4")
+    check(status == "failed" and passed < len(begun) < len(names) - 1, f"slow examples: {begun} began: {said}")
+    status, begun, passed, said = call("2", "is slow", "--limit", "4")
+    check(status == "passed" and begun == names and passed == len(names), f"slow ones go on with {begun}: {said}")
+    status, begun, passed, said = call("1", "hangs in second", "--limit", "3", "--patience", "20")
+    check(status == "failed" and begun == names[:2], f"what hangs began {begun}: {said}")
+    status, begun, passed, said = call("2", "hangs in second", "--limit", "4", "--patience", "20")
+    check(status == "failed" and begun == names and passed == 5, f"behind what hangs again: {begun}, {passed}: {said}")
+    check("had failed before" in said and "two: second" in said, f"what hangs again is told so: {said}")
+    call("1", "fails in third")
+    status, begun, passed, said = call("2", "")
+    check(status == "passed" and begun == [*names[:2], *names[3:], "third"], f"one that failed: {begun}: {said}")
+
+
+def check_kept_time(folder):
+    """Where every work hangs, in each call, test cases, PyTorch, JAX and ncu still run. On a machine that is so busy
+    that a program takes a second to begin, only a slower rehearsal tells."""
+    problems = []
+    for pace in (0.08, 0.3):
+        problems = list(problems_of_kept_time(folder, pace))
+        if not problems:
+            return
+    check(False, problems[0])
+
+
+def problems_of_kept_time(folder, pace):
+    plan = {"ncu": "", "bench configs": "hangs"}
+    for call, seconds, wanted in (("1", 270, ["kernels", "libraries", "runs", "networks", "parity", "ncu"]),
+                                  ("2", 180, ["explain_gpt2", "torch", "jax_linear_regression", "jax_cnn"]),
+                                  ("3", 90, ["kernel_0", "kernel_1", "kernel_2"])):  # fmt: skip
+        earlier = ("--earlier", folder.archive(str(int(call) - 1))) if call != "1" else ()
+        begin = time.monotonic()
+        status, said = folder.run(call, "--pace", pace, *earlier, plan=plan)
+        took, found = time.monotonic() - begin, folder.status(call)
+        works = {work.name: found.get(work.name) for work in gpu_runs.WORKS}
+        # At this pace the start of a later call may take what these have there.
+        if "passed" in works.values() or call == "1" and "skipped" in works.values():
+            yield f"in call {call} works that hang are {works}: {said}"
+        if any(found[name] != "passed" for name in wanted):
+            yield f"call {call} where all works hang: {said}"
+        if took > pace * seconds + 5:
+            yield f"call {call} took {took} s"
+
+
 def check_killed(folder):
     """An archive of a call that is killed is whole, and the next call runs what that one has not."""
-    folder.archive("1").unlink()
     process = folder.start("1", plan={"configs/resnet18.yaml": "hangs"}, start_new_session=True)
     while "resnet18" not in (folder.root / "calls").read_text():
         time.sleep(0.02)
@@ -293,7 +380,6 @@ def check_killed(folder):
 
 def check_full(folder):
     """Where the output has no room, the call goes on, and an archive is whole."""
-    folder.archive("1").unlink()
     status, said = folder.run("1", plan={"nvidia-smi": "tells much", "[device][libraries]": "tells much"},
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000)))  # fmt: skip
     found = folder.status("1")
@@ -332,6 +418,74 @@ def check_cases(tests, module):
     check(not names("[device][libraries]") & cases["rest", "memcheck"], "compute-sanitizer runs libraries")
 
 
+def check_peers(module):
+    """What the peers make of their arguments: their own code runs, on frameworks that do nothing."""
+
+    def measure(steps, seconds, *_):
+        steps(1)
+        return {"step_seconds": {"median": 1}, "seconds": seconds}
+
+    reports = []
+    torch, jax = unittest.mock.MagicMock(__version__="0"), unittest.mock.MagicMock(__version__="0")
+    torch.nn.Module = type("Module", (), {"__getattr__": lambda *_: unittest.mock.MagicMock(),
+                                          "__call__": unittest.mock.MagicMock()})  # fmt: skip
+    jax.jit = lambda step, **_: lambda state, *batch: (state, 0.5)
+    jax.device_put = lambda batch: batch
+    modules = {"torch": torch, "torch.nn": torch.nn, "torch.nn.functional": torch.nn.functional, "jax": jax,
+               "jax.numpy": jax.numpy, "numpy": unittest.mock.MagicMock(),
+               "measure": types.SimpleNamespace(measure=measure, report=reports.append)}  # fmt: skip
+    peers = str(CLONE / "bench/peers")
+    with unittest.mock.patch.dict(sys.modules, modules), unittest.mock.patch.dict(os.environ):
+        for works, command in ((["torch"], module.Call.torch_commands(None)[0]),
+                               *(([work], module.Call.jax_commands(None, work)[0])
+                                 for work in gpu_runs.WORKS if work.jax)):  # fmt: skip
+            sys.path.insert(0, peers)
+            with unittest.mock.patch.object(sys, "argv", [str(word) for word in command[1:]]):
+                runpy.run_path(str(command[1]), run_name="__main__")
+            sys.path.remove(peers)
+    asked = [work.torch.split()[:2] for work in gpu_runs.WORKS if work.torch]
+    told = [[report.get("work"), report.get("variant")] for report in reports[: len(asked)]]
+    check(told == asked and len(reports) == len(asked) + 2, f"of {asked} the peers told {reports}")
+    check(all(report.get("seconds") == 1 for report in reports), f"the peers told {reports}")
+
+
+def check_planted(folder, tests, program):
+    """Emulated calls of the real programs: some examples hang, crash and fail, nvidia-smi is missing, and there is no
+    room. The second call runs only those examples again."""
+    for name, path in (("bin/pmaptrain", program), ("bin/pmaptrain_tests", tests),
+                       *((name, CLONE / name) for name in ("configs", "datasets", "tests"))):  # fmt: skip
+        (folder.root / name).unlink(missing_ok=True)
+        (folder.root / name).symlink_to(path)
+    (folder.root / "path/nvidia-smi").unlink()
+    (folder.root / "bench/gpu_losses.json").write_text((CLONE / "bench/gpu_losses.json").read_text())
+    names = ["card", "linear_regression", "libraries", "parity"]
+    options = ["--emulated", "--patience", "8", *(word for name in names for word in ("--part", name))]
+    hangs, crashes, fails = "clip on 1 GPUs", "kernel_shape=[3,2,8,16]", "group_norm on 1 GPUs"
+
+    def seen(call):
+        document, files = gpu_runs.read_archive(folder.archive(call))
+        (folder.root / "examples").write_text(files["libraries.examples"] + files["parity.examples"])
+        found = {part["part"]: part["status"] for part in document["parts"]}
+        return found, gpu_runs.examples_of(folder.root / "examples")
+
+    status, said = folder.run("1", *options, planted=f"hangs {hangs}; crashes {crashes}; fails {fails}")
+    found, (begun, passed) = seen("1")
+    wanted = {"linear_regression": "passed", "libraries": "failed", "parity": "failed"}
+    check(wanted.items() <= found.items() and (found["card"] == "skipped" or shutil.which("nvidia-smi")), said)
+    for words in ("no progress for 8 s in losses", f": {hangs}", "SIGSEGV", "ended by signal 11 in a ", "as planted"):
+        check(words in said, f"'{words}' is not told: {said}")
+    failed = [example for example in begun if example not in passed]
+    check(len(failed) >= 3 and all(any(words in example for words in (hangs, crashes, fails)) for example in failed),
+          f"{failed} failed: {said}")  # fmt: skip
+    status, said = folder.run("2", *options, "--earlier", folder.archive("1"))
+    found, (again, passed) = seen("2")
+    check(status == 0 and found == {"libraries": "passed", "parity": "passed"}, f"call 2 of {found}: {said}")
+    check(set(begun) == set(passed) == set(again) and len(again) == len(begun), f"call 2 runs {again}")
+    (folder.root / "full").write_text("")
+    status, said = folder.run("1", "--emulated", "--part", "linear_regression", "--output", folder.root / "full")
+    check(status == 1 and "could not be written" in said and "passed  linear" in said, f"without room: {said}")
+
+
 def load_module():
     loader = importlib.machinery.SourceFileLoader("gpu_minutes", str(CLONE / "scripts/gpu-minutes"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_minutes", loader))
@@ -341,17 +495,21 @@ def load_module():
 
 def main():
     module = load_module()
-    if len(sys.argv) > 1:
-        check_cases(pathlib.Path(sys.argv[1]).resolve(), module)
-    with tempfile.TemporaryDirectory() as root:
-        folder = Folder(pathlib.Path(root))
-        check_filters()
-        check_calls(folder, module)
-        check_failures(folder)
-        check_hanging_example(folder)
-        check_killed(folder)
-        check_full(folder)
-        check_without_gpu(folder)
+    check_filters()
+    check_budgets(module)
+    check_peers(module)
+    paths = [pathlib.Path(word).resolve() for word in sys.argv[1:]]
+    if paths:
+        check_cases(paths[0], module)
+    checks = [lambda folder: check_calls(folder, module), check_failures, check_hanging_example, check_going_on,
+              check_kept_time, check_killed, check_full, check_without_gpu]  # fmt: skip
+    if len(paths) > 1:
+        checks = [lambda folder: check_planted(folder, *paths)]
+    # Most of the time they wait.
+    with tempfile.TemporaryDirectory() as root, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(run, Folder(pathlib.Path(root) / str(i))) for i, run in enumerate(checks)]
+        for done in running:
+            done.result()
     return 0
 
 

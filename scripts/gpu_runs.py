@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -24,6 +25,8 @@ import nvidia_libraries
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_FAILURES = 100  # of a case: a failing shape is not to hide the others
 KEPT_OUTPUT = 200_000  # characters of a log in the archive: its begin and its end
+MOST_CODE = 16 << 20  # bytes
+CODE = "cache/pmaptrain"  # where the program keeps what it has compiled (core/runtime/cuda/code_cache.h)
 
 
 class Work(NamedTuple):
@@ -38,6 +41,7 @@ class Work(NamedTuple):
     torch: str = ""  # the words of bench/peers/torch_peer.py: WORK VARIANT DEVICES
     jax: str = ""
     limit: float = 30
+    kept: float = 10  # seconds, however long others take
     small: tuple = ()  # settings with which the CPU takes seconds, for a rehearsal; its losses are others
 
     def command(self, program, backend, folder, steps=None):
@@ -62,18 +66,18 @@ SMALL_GPT2 = ("data.batch_size=2", f"{TEXT}.length=64", "model.layers.1.position
               f"{BLOCK}.layers.1.residual.layers.1.dense.features=96",
               f"{BLOCK}.layers.1.residual.layers.3.dense.features=48")  # fmt: skip
 WORKS = (
-    Work("linear_regression", "configs/linear_regression.yaml", (),
+    Work("linear_regression", "configs/linear_regression.yaml", (), kept=8,
          torch="linear_regression graph-cuda 8", jax="linear_regression jit-cuda 8"),
     Work("cnn", "configs/cnn.yaml", FEW_IMAGES, torch="cnn graph-channels_last-cuda 1", jax="cnn jit-cuda 1"),
     Work("cnn_mixed", "configs/cnn.yaml", (*FEW_IMAGES, MIXED), nearness=1e-2,
          torch="cnn graph-channels_last-autocast-cuda 1"),
-    Work("resnet18_mixed_1", *RESNET, devices=1, nearness=1e-2, small=SMALL_RESNET,
+    Work("resnet18_mixed_1", *RESNET, devices=1, nearness=1e-2, kept=14, small=SMALL_RESNET,
          torch="resnet18 graph-channels_last-autocast-cuda 1"),
-    Work("resnet18_mixed_8", *RESNET, nearness=1e-2, small=SMALL_RESNET),
+    Work("resnet18_mixed_8", *RESNET, nearness=1e-2, kept=14, small=SMALL_RESNET),
     Work("gpt2", "configs/gpt2.yaml",
          ("data.batch_size=8", "data.microbatches=1", f"{TEXT}.train=TOKENS", f"{TEXT}.validation=TOKENS",
           "optimizer.learning_rate=0.0006"),
-         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=45,
+         devices=1, steps=20, nearness=1e-2, torch="gpt2 compile-autocast-cuda 1", limit=45, kept=24,
          small=SMALL_GPT2),
 )  # fmt: skip
 
@@ -152,9 +156,9 @@ def tool(name):
     return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin") or name
 
 
-def run(command, variables, limit, log, watched=(), patience=math.inf):
-    """Runs a command and adds what it prints to a file. Returns why it failed: nothing where it did not. Files that are
-    `watched` grow while it makes progress: when none has for as many seconds as `patience`, it is killed."""
+def run(command, variables, limit, log, stop=lambda: ""):
+    """Runs a command and adds what it prints to a file. Returns why it failed: nothing where it did not. `stop` is
+    asked twice a second, and says why the command is to end."""
     with open(log, "a") as file:
         file.write(f"$ {' '.join(str(part) for part in command)}\n")
         file.flush()
@@ -164,7 +168,7 @@ def run(command, variables, limit, log, watched=(), patience=math.inf):
                                        env=variables, cwd=ROOT, start_new_session=True)  # fmt: skip
         except OSError as error:
             return f"{command[0]} does not start: {error.strerror}"
-        status, because = wait(process, limit, watched, patience)
+        status, because = wait(process, limit, stop)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if status is None:
@@ -176,22 +180,15 @@ def run(command, variables, limit, log, watched=(), patience=math.inf):
     return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def wait(process, limit, watched, patience):
+def wait(process, limit, stop):
     """The exit status, or why there is none."""
     end = time.monotonic() + limit
-    sizes, since = [], time.monotonic()
-    while True:
-        now = time.monotonic()
-        last = sizes
-        sizes = [path.stat().st_size for path in watched if path.exists()]
-        if sizes != last:
-            since = now
-        if now >= end:
-            return None, f"not done within {limit:.0f} s"
-        if now - since >= patience:
-            return None, f"no progress for {patience:.0f} s"
+    while (left := end - time.monotonic()) > 0:
+        if because := stop():
+            return None, because
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(min(end - now, 0.5 if watched else limit)), ""
+            return process.wait(min(left, 0.5)), ""
+    return None, f"not done within {limit:.0f} s"
 
 
 def documents(text):
@@ -298,6 +295,27 @@ def lines_of(path):
     return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
+def write_lines(path, lines, mode="w"):
+    with open(path, mode) as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def examples_of(path):
+    """Those that have begun, and those that have passed, in the file that the tests write (tests/gpu/gpus.h)."""
+    begun, passed = [], []
+    for line in lines_of(path):
+        if line != "passed":
+            begun.append(line)
+        elif begun:
+            passed.append(begun[-1])
+    return begun, passed
+
+
+def write_passed(path, examples):
+    """So that the tests leave them out."""
+    write_lines(path, (line for example in examples for line in (example, "passed")))
+
+
 def as_filter(names):
     """Selects the cases with these names, in Catch2's words."""
     return ",".join("".join(f"\\{letter}" if letter in ',[]"\\*' else letter for letter in name) for name in names)
@@ -313,8 +331,14 @@ class Archive:
     def save(self):
         """Returns why the archive could not be written: nothing where it was. Where there is no room for the files, the
         document goes without them; where there is none for it either, the earlier archive stays."""
-        files = [file for file in sorted(self.folder.iterdir()) if file.suffix in (".txt", ".json")]
-        return self.write(files) and self.write([])
+        files = [file for file in sorted(self.folder.iterdir()) if file.suffix in (".txt", ".json", ".examples")]
+        return self.write([*files, *self.code()]) and self.write(files) and self.write([])
+
+    def code(self):
+        """What was compiled, the oldest first, which is the works': as much as may travel."""
+        files = sorted(self.folder.glob(f"{CODE}/*"), key=lambda file: file.stat().st_mtime)
+        sizes = itertools.accumulate(file.stat().st_size for file in files)
+        return [file for file, size in zip(files, sizes) if size <= MOST_CODE]
 
     def write(self, files):
         new = self.path.with_suffix(".new")
@@ -324,7 +348,10 @@ class Archive:
                 # First, for whoever reads an archive that is cut off.
                 self.add(archive, "call.json", (json.dumps(self.document, indent=1) + "\n").encode())
                 for file in files:
-                    self.add(archive, file.name, shortened(file.read_text(errors="replace")).encode())
+                    content = file.read_bytes()
+                    if file.suffix == ".txt":
+                        content = shortened(content.decode(errors="replace")).encode()
+                    self.add(archive, str(file.relative_to(self.folder)), content)
             os.replace(new, self.path)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -344,6 +371,16 @@ def shortened(text):
     return text if len(text) <= KEPT_OUTPUT else f"{text[:half]}\n...\n{text[-half:]}"
 
 
+def carry(files, folder):
+    """Of an earlier archive's files, what a call goes on with: compiled code, and which examples have passed."""
+    for name, content in files.items():
+        if name.startswith(CODE):
+            (folder / CODE).mkdir(parents=True, exist_ok=True)
+            (folder / CODE / Path(name).name).write_bytes(content)
+        elif name.endswith(".examples"):
+            (folder / Path(name).name).write_text(content)
+
+
 def read_archive(path):
     """The document and the files of an archive, by name; also of one that is cut off."""
     files = {}
@@ -351,7 +388,7 @@ def read_archive(path):
         for entry in archive:
             content = archive.extractfile(entry).read()
             if len(content) == entry.size:
-                files[entry.name] = content.decode(errors="replace")
+                files[entry.name] = content if entry.name.startswith(CODE) else content.decode(errors="replace")
     if "call.json" not in files:
         sys.exit(f"{path} is no archive of scripts/gpu-minutes, or it is cut off too early")
     return json.loads(files.pop("call.json")), files
