@@ -1,7 +1,5 @@
 #include "core/runtime/gpu/load_platform.h"
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/base/error.h"
@@ -28,13 +26,13 @@ Diagnostic refusal_of(const std::string& module) {
 
 }  // namespace
 
-TEST_CASE("without a module the places where it was looked for are named, and how to build it", "[cuda][module]") {
+TEST_CASE("without a module the places where it was looked for are named, and how to build it", "[gpu][module]") {
   const Diagnostic why = refusal_of("/nowhere/libpmaptrain_cuda.so");
   CHECK(why.message == "libpmaptrain_cuda.so was not found in /nowhere");
   CHECK(contains(why.help, "scripts/bootstrap --cuda && scripts/build cuda"));
 }
 
-TEST_CASE("the module is looked for beside the program, above it and where packages install it", "[cuda][module]") {
+TEST_CASE("the module is looked for beside the program, above it and where packages install it", "[gpu][module]") {
   const Variable unnamed("PMAPTRAIN_CUDA_MODULE", "");
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const std::vector<std::filesystem::path> expected = {folder / "libpmaptrain_cuda.so",
@@ -43,7 +41,7 @@ TEST_CASE("the module is looked for beside the program, above it and where packa
   CHECK(gpu::module_search_paths() == expected);
 }
 
-TEST_CASE("a module of another version is refused before anything of it is used", "[cuda][module]") {
+TEST_CASE("a module of another version is refused before anything of it is used", "[gpu][module]") {
   const Diagnostic why = refusal_of(beside_the_tests("libother_version.so"));
   CHECK(contains(why.message, "belongs to another version of pmaptrain: it has interface " +
                                   std::to_string(gpu::module_abi + 1) + ", the program " +
@@ -51,20 +49,20 @@ TEST_CASE("a module of another version is refused before anything of it is used"
   CHECK(contains(why.help, "build both together"));
 }
 
-TEST_CASE("a module that lacks a library says which, and what fetches it", "[cuda][module]") {
+TEST_CASE("a module that lacks a library says which, and what fetches it", "[gpu][module]") {
   const std::string module = beside_the_tests("liblacks_library.so");
   const Diagnostic why = refusal_of(module);
   CHECK(why.message == "liblibrary_that_is_gone.so was not found, which " + module + " needs");
   CHECK(contains(why.help, "scripts/bootstrap --cuda"));
 }
 
-TEST_CASE("a file that is no module is refused", "[cuda][module]") {
+TEST_CASE("a file that is no module is refused", "[gpu][module]") {
   const TemporaryFolder folder;
   CHECK(contains(refusal_of(folder.write("text.so", "no library")).message, "the module for GPUs does not load: "));
   CHECK(contains(refusal_of(beside_the_tests("libwrong_clock.so")).message, "is no module of pmaptrain"));
 }
 
-TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][module]") {
+TEST_CASE("the module lists the GPUs, or says why there are none", "[gpu][module]") {
   const std::string module = cuda_module();
   if (module.empty()) return;
   const Variable named("PMAPTRAIN_CUDA_MODULE", module);
@@ -75,22 +73,6 @@ TEST_CASE("the module lists the GPUs, or says why there are none", "[cuda][modul
     CHECK(gpus.none_because == "there is no NVIDIA driver");
     CHECK(contains(gpus.help, "install the driver"));
   }
-}
-
-TEST_CASE("NCCL makes connections with a communicator and orders launches, unless it is told otherwise",
-          "[cuda][module]") {
-  const std::string module = cuda_module();
-  if (module.empty()) return;
-  const Variable connect("NCCL_RUNTIME_CONNECT", "1"), order("NCCL_LAUNCH_ORDER_IMPLICIT", "");
-  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  refusal_of(module);  // where there is a GPU, nothing is refused
-  CHECK(std::getenv("NCCL_RUNTIME_CONNECT") == std::string("1"));
-  unsetenv("NCCL_RUNTIME_CONNECT");
-  refusal_of(module);
-  REQUIRE(std::getenv("NCCL_RUNTIME_CONNECT") != nullptr);
-  REQUIRE(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") != nullptr);
-  CHECK(std::getenv("NCCL_RUNTIME_CONNECT") == std::string("0"));
-  CHECK(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT") == std::string("1"));
 }
 
 }  // namespace pmaptrain::test
