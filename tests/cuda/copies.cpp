@@ -95,6 +95,7 @@ DEVICE_TEST_CASE("the GPU's product of integers, and over nothing, needs no libr
     check_launches(ops::Matmul{}, {{dtype, {0, 4}, {}}, {dtype, {4, 3}, {}}});
     check_launches(ops::Conv{.padding = {{1, 1}, {1, 1}}, .relu = true},
                    {{dtype, {2, 5, 5, 0}, {}}, {dtype, {3, 3, 0, 4}, {}}, {dtype, {4}, {}}});
+    check_launches(ops::Conv{}, {{dtype, {0, 5, 5, 3}, {}}, {dtype, {3, 3, 3, 4}, {}}});
     check_launches(ops::ConvInputGrad{.input_shape = {2, 5, 5, 3}},
                    {{dtype, {3, 3, 3, 0}, {}}, {dtype, {2, 3, 3, 0}, {}}});
     check_launches(ops::ConvKernelGrad{.kernel_shape = {3, 3, 3, 4}, .bias = true},
