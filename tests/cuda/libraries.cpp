@@ -21,10 +21,6 @@ namespace {
 
 Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
-void check_all(const NamedCases& some) {
-  for (const KernelCase& c : some.cases) check_on_gpu(c);
-}
-
 // Rows of zeros around an image [N, H, W, C].
 Bytes padded(const Bytes& image, const Shape& shape, const ops::Padding& by) {
   const auto pixel = image.size() / static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
@@ -93,24 +89,12 @@ void plant(Bytes& values, DType dtype, float special) {
 
 }  // namespace
 
-DEVICE_TEST_CASE("a GPU's matrix products are the reference's, however they are transposed, with bias and relu",
+DEVICE_TEST_CASE("a GPU's products, convolutions and their gradients are the reference's up to rounding",
                  "[cuda][kernels][libraries]") {
-  for (const NamedCases& some : product_cases()) check_all(some);
-}
-
-DEVICE_TEST_CASE("a GPU's products of many rows, and of one column, have bias and relu", "[cuda][kernels][libraries]") {
-  for (const NamedCases& some : long_product_cases()) check_all(some);
-}
-
-DEVICE_TEST_CASE("a GPU's products of bf16 are added up in f32, and only what is bf16 is rounded",
-                 "[cuda][kernels][libraries]") {
-  for (const NamedCases& some : mixed_product_cases()) check_all(some);
-}
-
-DEVICE_TEST_CASE("a GPU's convolutions and their gradients are the reference's, with kernels of HWIO",
-                 "[cuda][kernels][libraries]") {
-  for (const NamedCases& some : convolution_cases()) {
-    DYNAMIC_SECTION(some.name) { check_all(some); }
+  for (const NamedCases& some : product_and_convolution_cases()) {
+    DYNAMIC_SECTION(some.name) {
+      for (const KernelCase& c : some.cases) check_on_gpu(c);
+    }
   }
 }
 
@@ -160,11 +144,6 @@ DEVICE_TEST_CASE("a GPU rounds a bias of f32 to bf16 before it is added to a pro
       check(ops::Conv{{1, 1}, {{0, 0}, {0, 0}}, relu, {1, 1}, 1, {}}, {2, 8, 8, 16}, {1, 1, 16, 32}, devices);
     }
   }
-}
-
-DEVICE_TEST_CASE("the gradient of a bias is the sum over many pixels, in parts of parts",
-                 "[cuda][kernels][libraries]") {
-  for (const NamedCases& some : bias_gradient_cases()) check_all(some);
 }
 
 DEVICE_TEST_CASE(

@@ -15,7 +15,8 @@ Shape transposed(Shape shape, bool swap) {
   return shape;
 }
 
-// On one logical device, and on three: once they share what is not stacked, once nothing.
+// The op on one logical device, and twice on three of them: first only the stacked operands differ between the devices,
+// then all operands do.
 void add_stacked(std::vector<KernelCase>& cases, const Op& op, const std::vector<Type>& operands,
                  const std::vector<bool>& stacked) {
   cases.push_back({op, operands});
@@ -23,12 +24,16 @@ void add_stacked(std::vector<KernelCase>& cases, const Op& op, const std::vector
   cases.push_back({op, operands, 3});
 }
 
+std::vector<NamedCases> joined(std::initializer_list<std::vector<NamedCases>> lists) {
+  std::vector<NamedCases> all;
+  for (const std::vector<NamedCases>& some : lists) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
 Shape result_of(const Op& op, const std::vector<Type>& operands) {
   const Mesh mesh;
   return op.infer({.mesh = mesh, .operands = operands})[0].shape;
 }
-
-}  // namespace
 
 std::vector<NamedCases> product_cases() {
   std::vector<NamedCases> all;
@@ -78,6 +83,35 @@ std::vector<NamedCases> mixed_product_cases() {
             {ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}}}}};
 }
 
+std::vector<NamedCases> convolution_cases() {
+  std::vector<NamedCases> all;
+  for (const Convolution& c : convolutions()) {
+    for (const DType dtype : {DType::bf16, DType::f32}) {
+      std::vector<KernelCase> cases;
+      for (const bool relu : {false, true}) {
+        const KernelCase forward = three_of(c, dtype, relu).forward;
+        add_stacked(cases, forward.op, forward.operands, {true, false, false});
+      }
+      const Three three = three_of(c, dtype);
+      add_stacked(cases, three.input_grad.op, three.input_grad.operands, {false, true});
+      for (const bool with_bias : {false, true}) {
+        const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
+        add_stacked(cases, op, three.kernel_grad.operands, {true, true});
+      }
+      all.push_back({name_of(c, dtype), std::move(cases)});
+    }
+  }
+  return all;
+}
+
+std::vector<NamedCases> bias_gradient_cases() {
+  const Type x = array_of(DType::f32, {8, 130, 128, 1}), y = array_of(DType::f32, {8, 130, 128, 3});
+  return {{"the gradient of a bias",
+           {{ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}}}}};
+}
+
+}  // namespace
+
 const std::vector<Convolution>& convolutions() {
   static const std::vector<Convolution> all = {
       {{4, 9, 7, 5}, {3, 2, 5, 7}, {1, 1}, {{0, 0}, {0, 0}}},            // no size is a multiple of another
@@ -103,25 +137,9 @@ Three three_of(const Convolution& c, DType dtype, bool relu) {
           {ops::ConvKernelGrad{c.strides, c.padding, c.kernel, true, c.dilation, c.groups, {}}, {x, y}}};
 }
 
-std::vector<NamedCases> convolution_cases() {
-  std::vector<NamedCases> all;
-  for (const Convolution& c : convolutions()) {
-    for (const DType dtype : {DType::bf16, DType::f32}) {
-      std::vector<KernelCase> cases;
-      for (const bool relu : {false, true}) {
-        const KernelCase forward = three_of(c, dtype, relu).forward;
-        add_stacked(cases, forward.op, forward.operands, {true, false, false});
-      }
-      const Three three = three_of(c, dtype);
-      add_stacked(cases, three.input_grad.op, three.input_grad.operands, {false, true});
-      for (const bool with_bias : {false, true}) {
-        const ops::ConvKernelGrad op{c.strides, c.padding, c.kernel, with_bias, c.dilation, c.groups, {}};
-        add_stacked(cases, op, three.kernel_grad.operands, {true, true});
-      }
-      all.push_back({name_of(c, dtype), std::move(cases)});
-    }
-  }
-  return all;
+std::vector<NamedCases> product_and_convolution_cases() {
+  return joined(
+      {product_cases(), long_product_cases(), mixed_product_cases(), convolution_cases(), bias_gradient_cases()});
 }
 
 std::vector<NamedCases> mixed_convolution_cases() {
@@ -134,12 +152,6 @@ std::vector<NamedCases> mixed_convolution_cases() {
     add_stacked(cases, op, three.kernel_grad.operands, {true, true});
   }
   return {{"convolutions of bf16 with f32", std::move(cases)}};
-}
-
-std::vector<NamedCases> bias_gradient_cases() {
-  const Type x = array_of(DType::f32, {8, 130, 128, 1}), y = array_of(DType::f32, {8, 130, 128, 3});
-  return {{"the gradient of a bias",
-           {{ops::ConvKernelGrad{{1, 1}, {{0, 0}, {0, 0}}, {1, 1, 1, 3}, true, {1, 1}, 1, {}}, {x, y}}}}};
 }
 
 std::vector<NamedCases> tf32_cases() {
@@ -161,11 +173,7 @@ Three convolution_of_special_values(DType dtype, bool relu) {
 }
 
 std::vector<NamedCases> library_cases() {
-  std::vector<NamedCases> all;
-  for (auto&& some : {product_cases(), long_product_cases(), mixed_product_cases(), convolution_cases(),
-                      mixed_convolution_cases(), bias_gradient_cases(), tf32_cases()}) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
+  std::vector<NamedCases> all = joined({product_and_convolution_cases(), mixed_convolution_cases(), tf32_cases()});
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const bool relu : {false, true}) {
       const Three three = convolution_of_special_values(dtype, relu);

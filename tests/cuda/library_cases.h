@@ -15,13 +15,6 @@ struct NamedCases {
   std::vector<KernelCase> cases;
 };
 
-// However they are transposed, with bias and relu; one for each element type.
-std::vector<NamedCases> product_cases();
-// Of many rows, of one column, and of three devices that share nothing.
-std::vector<NamedCases> long_product_cases();
-// Of bf16, with a bias or a result of f32.
-std::vector<NamedCases> mixed_product_cases();
-
 struct Convolution {
   Shape x, kernel;
   std::vector<std::int64_t> strides;
@@ -38,12 +31,12 @@ struct Three {
 };
 Three three_of(const Convolution& c, DType dtype, bool relu = false);
 
-// Each convolution with and without relu, and its gradients with and without that of a bias.
-std::vector<NamedCases> convolution_cases();
+// What is the reference's up to rounding: products however they are transposed, with bias and relu; of many rows, and
+// of one column; of bf16, with a bias or a result of f32; each convolution with and without relu, and its gradients
+// with and without that of a bias; the sum of a bias's gradient over more pixels than one pass of the kernel has.
+std::vector<NamedCases> product_and_convolution_cases();
 // Of bf16, with a bias of f32, and gradients of kernel and bias in f32.
 std::vector<NamedCases> mixed_convolution_cases();
-// The sum of a bias's gradient over more pixels than one pass of the kernel has.
-std::vector<NamedCases> bias_gradient_cases();
 // A product, and a convolution with its gradients.
 std::vector<NamedCases> tf32_cases();
 // Without padding and groups, so that a library multiplies what the references multiply.
