@@ -290,7 +290,6 @@ void EmulatedDevice::collective(Stream stream, gpu::Communicator communicator, g
       };
       std::vector<std::vector<std::byte>> results(ranks);
       if (kind == gpu::Collective::exchange) {
-        if (options.turned_parts) std::rotate(arrays.begin(), arrays.begin() + 1, arrays.end());
         for (std::size_t i = 0; i < ranks; ++i) results[i] = joined_at(i * bytes);
       } else if (kind == gpu::Collective::all_gather) {
         results.assign(ranks, joined_at(0));

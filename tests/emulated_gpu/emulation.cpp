@@ -80,29 +80,6 @@ struct Bench {
 std::string failure(const std::function<void()>& action) { return test::refusal(action, ExitStatus::failed); }
 bool fails(const std::function<void()>& action, const std::string& words) { return contains(failure(action), words); }
 
-TEST_CASE("an emulated device computes with the reference, in place too", "[emulated_gpu]") {
-  Bench bench;
-  std::byte *const a = bench.array(1), *const b = bench.array(2);
-  bench.sum(Stream::compute, a, a, b);
-  bench.sum(Stream::compute, a, a, a);
-  CHECK(bench.values(a) == std::vector<float>(4, 6));
-  CHECK(bench.values(b) == std::vector<float>(4, 2));
-}
-
-TEST_CASE("an emulated kernel runs for each logical device, and an operand that is not stacked is the same for all",
-          "[emulated_gpu]") {
-  Bench bench;
-  const std::vector<Type> types(2, test::type(DType::f32, {2}));
-  const auto add = bench.device->prepare(ops::Add{}, {types, {types.data(), 1}, 2, {true, false}}, generated);
-  std::byte* const rows = bench.array(1);
-  std::byte* const same = bench.array(2);
-  std::byte* to = bench.device->allocate(Bench::bytes);
-  const std::array<const std::byte*, 2> operands{rows, same};
-  bench.device->launch(Stream::compute, add, {operands, {&to, 1}, nullptr, bench.workspaces[0]},
-                       {{{rows, 16}, {same, 8}}, {{to, 16}}});
-  CHECK(bench.values(to) == std::vector<float>(4, 3));
-}
-
 TEST_CASE("memory of an emulated device begins without values, and ends where it was said to", "[emulated_gpu]") {
   Bench bench(test::make_emulated({.devices = 2, .memory = 3072}), 1);
   std::byte* const array = bench.device->allocate(Bench::bytes);
@@ -228,19 +205,13 @@ TEST_CASE("the host has what was copied to it when it has waited, and not before
   Bench bench;
   std::byte* const a = bench.array(7);
   float* const host = as<float>(bench.staging);
-  const gpu::Range all{bench.staging, 16}, second{bench.staging + 4, 4};
   bench.device->copy(Stream::copy, bench.staging, a, {16});
   CHECK(host[0] != host[0]);
-  CHECK(fails([&] { test::host_reads(*bench.platform, all); },
-              "no order between copy of 16 bytes on stream copy of device 0, which writes, and the host, which reads"));
   const gpu::Event event = bench.device->record_event(Stream::copy);
   while (!bench.device->poll(event)) continue;
-  test::host_reads(*bench.platform, all);
   CHECK(host[0] == 7);
 
   bench.device->copy(Stream::copy, a, bench.staging, {16});
-  test::host_reads(*bench.platform, all);
-  CHECK(fails([&] { test::host_writes(*bench.platform, second); }, "the host, which writes"));
   host[1] = 8;
   CHECK(fails([&] { bench.device->wait(bench.device->record_event(Stream::copy)); },
               "the host changed pinned memory before copy of 16 bytes on stream copy of device 0 had read it"));
@@ -317,26 +288,14 @@ TEST_CASE("a capture refuses what a graph cannot have", "[emulated_gpu]") {
   device.allocate(1);  // a failed capture has ended
 }
 
-// tests/gpu/device_calls.cpp has reductions of devices, with these values.
-TEST_CASE("reductions run in order, as the collectives' references do", "[emulated_gpu]") {
-  const auto reduce = []<class T>(Device::Reduction kind, DType dtype, const std::vector<T>& values) {
-    std::vector<const std::byte*> arrays;
-    for (const T& value : values) arrays.push_back(reinterpret_cast<const std::byte*>(&value));
-    T result;
-    std::memcpy(&result, emulation::reduce_arrays("a sum", kind, dtype, sizeof(T), arrays).data(), sizeof(T));
-    return result;
-  };
-  using Reduction = Device::Reduction;
-  CHECK(reduce(Reduction::sum, DType::f32, std::vector<float>{1e8F, 1, -1e8F, 2}) == 2);
-  CHECK(reduce(Reduction::sum, DType::f64, std::vector<double>{1e8, 1, -1e8, 2}) == 3);
-  CHECK(reduce(Reduction::sum, DType::i32, std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::max(), 1}) ==
-        std::numeric_limits<std::int32_t>::min());
-  CHECK(reduce(Reduction::max, DType::u8, std::vector<std::uint8_t>{3, 200, 7}) == 200);
-  CHECK(reduce(Reduction::min, DType::i64, std::vector<std::int64_t>{3, -200, 7}) == -200);
-  const float none = reduce(Reduction::max, DType::f32, std::vector<float>{1, test::nan_value, 3});
-  CHECK(none != none);
-  const std::vector<std::uint16_t> zeros(2);
-  CHECK(fails([&] { reduce(Reduction::sum, DType::bf16, zeros); }, "a sum: no sum of bf16"));
+TEST_CASE("bf16 has no sums, as these are rounded from f32 once", "[emulated_gpu]") {
+  const std::uint16_t zero = 0;
+  const std::byte* const array = reinterpret_cast<const std::byte*>(&zero);
+  CHECK(fails(
+      [&] {
+        emulation::reduce_arrays("a sum", Device::Reduction::sum, DType::bf16, 2, {&array, 1});
+      },
+      "a sum: no sum of bf16"));
 }
 
 }  // namespace

@@ -26,9 +26,9 @@ std::vector<std::byte> bytes_in(const std::vector<Range>& ranges) {
   return bytes;
 }
 
-[[noreturn]] void fail_without_order(const Conflict& conflict, const std::string& later, bool writes) {
+[[noreturn]] void fail_without_order(const Conflict& conflict, const Call& later, bool writes) {
   fail_running("no order between " + *conflict.earlier.what +
-                   (conflict.wrote ? ", which writes, and " : ", which reads, and ") + later + ", which " +
+                   (conflict.wrote ? ", which writes, and " : ", which reads, and ") + *later.what + ", which " +
                    (writes ? "writes" : "reads") + ": both use " +
                    counted(static_cast<std::int64_t>(conflict.bytes), "byte") + " of one allocation",
                "Device::order() orders two streams; Device::wait() orders a stream and the host");
@@ -153,19 +153,11 @@ void Memory::access(const Accesses& accesses, const Call& call, const Clock& clo
     }
   };
   each([&](const History& history, bool writes, std::size_t begin, std::size_t end) {
-    if (const auto found = history.conflict(writes, begin, end, clock)) fail_without_order(*found, *call.what, writes);
+    if (const auto found = history.conflict(writes, begin, end, clock)) fail_without_order(*found, call, writes);
   });
   each([&](History& history, bool writes, std::size_t begin, std::size_t end) {
     history.add(writes, begin, end, call, clock);
   });
-}
-
-void Memory::check_host(bool writes, Range range, const Clock& host) const {
-  const auto block = find(range.begin);
-  if (block == blocks_.end() || !block->second.pinned) fail_running("the host uses memory that is not pinned");
-  const auto begin = static_cast<std::size_t>(range.begin - block->first);
-  const auto found = block->second.history.conflict(writes, begin, begin + range.size, host);
-  if (found) fail_without_order(*found, "the host", writes);
 }
 
 void Memory::send_to_host(const Call& call, const std::vector<Range>& to, std::vector<std::byte> bytes) {

@@ -51,7 +51,6 @@ class Memory {
 
   // Throws Error (failed) where an earlier access has no order with one of these.
   void access(const Accesses& accesses, const Call& call, const Clock& clock);
-  void check_host(bool writes, Range range, const Clock& host) const;
 
   // A copy to pinned memory, with the bytes for each range: the host has them when it has waited, and 0xff until then.
   void send_to_host(const Call& call, const std::vector<Range>& to, std::vector<std::byte> bytes);

@@ -43,12 +43,6 @@ emulation::Machine& machine_of(const gpu::Platform& emulated) {
   return dynamic_cast<const EmulatedPlatform&>(emulated).machine();
 }
 
-void check_host(const gpu::Platform& emulated, bool writes, gpu::Range range) {
-  emulation::Machine& machine = machine_of(emulated);
-  const std::lock_guard lock(machine.mutex);
-  machine.memory.check_host(writes, range, machine.host);
-}
-
 }  // namespace
 
 std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options) {
@@ -63,9 +57,6 @@ std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const E
   }
   return platforms;
 }
-
-void host_reads(const gpu::Platform& emulated, gpu::Range range) { check_host(emulated, false, range); }
-void host_writes(const gpu::Platform& emulated, gpu::Range range) { check_host(emulated, true, range); }
 
 std::string take_misuse(const gpu::Platform& emulated) {
   emulation::Machine& machine = machine_of(emulated);

@@ -26,7 +26,6 @@ struct Emulation {
   // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
   int lost_rank = -1;
   int lost_from = 0;
-  bool turned_parts = false;   // planted: what an exchange gets of the ranks begins with that of rank 1, not of rank 0
   int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
 };
 
@@ -83,11 +82,6 @@ std::unique_ptr<gpu::Platform> make_emulated(const Emulation& options);
 // The GPUs of several processes, as many as `options` says in each: platform p is that of process p. A device reaches
 // those of other processes by communicators alone.
 std::vector<std::unique_ptr<gpu::Platform>> make_emulated(int processes, const Emulation& options);
-
-// What the emulation cannot see: the host reads, or writes, pinned memory. Throws Error (failed) where a call that the
-// host has not waited for uses the same bytes.
-void host_reads(const gpu::Platform& emulated, gpu::Range range);
-void host_writes(const gpu::Platform& emulated, gpu::Range range);
 
 // What was found to be wrong so far where nothing can be thrown: memory that is freed while another device uses it.
 // Empty where nothing is, and again afterwards; the end of the platform and its devices fails a test case otherwise.
