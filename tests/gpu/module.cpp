@@ -121,44 +121,7 @@ await
 )");
 }
 
-TEST_CASE("the bits of a deterministic step do not depend on the number of GPUs", "[gpu]") {
-  const auto program = test::program_of(R"(mesh a=16
-params %w:f32[7,3]{}
-params %b:f32[3]{}
-batch %x:f32[5,7]{a}
-%v = pvary[axes={a}] %w
-%c = pvary[axes={a}] %b
-%y = matmul %x, %v, %c
-%z = tanh %y
-%g = matmul[transpose_a=true] %x, %z
-%h = reduce_sum[dims=[0]] %z
-%s, %t = psum[axes={a}] %g, %h
-%w2 = sub %w, %s
-%b2 = sub %b, %t
-update %w = %w2
-update %b = %b2
-)");
-  const test::Values inputs = test::uneven_inputs(*program, 3);
-  const test::Values one = run_on_gpus(program, inputs, {.gpus = 1, .steps = 3});
-  for (const int gpus : {2, 4, 8}) {
-    INFO("GPUs " << gpus);
-    CHECK((run_on_gpus(program, inputs, {.gpus = gpus, .steps = 3}) == one));
-    // The order of the sums of a GPU as a whole is another.
-    CHECK_FALSE((run_on_gpus(program, inputs, {.gpus = gpus, .deterministic = false, .steps = 3}) == one));
-  }
-}
-
 TEST_CASE("blocks of a mesh that eight does not divide lie on GPUs as a whole", "[gpu]") {
-  for (const std::string mesh : {"a=10", "a=12", "a=9", "a=16", "a=3 b=4", "a=20"}) {
-    const std::string axes = mesh.find('b') == std::string::npos ? "a" : "a, b";
-    check_program(test::program_of("mesh " + mesh + R"(
-batch %x:i32[4,3]{)" + axes + R"(}
-batch %y:i32[4,2]{)" + axes + R"(}
-%g = matmul[transpose_a=true] %x, %y
-%s = psum[axes={)" + axes + R"(}] %g
-return s = %s
-)"));
-  }
   CHECK(gpu::possible_gpu_counts(Mesh({{"a", 10}}), 10, gpu::Parts::whole_blocks) == std::vector<int>{1, 5});
   CHECK(gpu::possible_gpu_counts(Mesh({{"a", 16}}), 16, gpu::Parts::whole_blocks) == std::vector<int>{1, 2, 4, 8});
 }

@@ -100,6 +100,28 @@ update %bucket = %b2
 )");
 }
 
+TEST_CASE("a loop reads, packs, reduces and carries a bucket", "[runtime]") {
+  check_on_all_meshes(R"(
+state %bucket:f32[128]{}
+batch %x:f32[6,5]{a}
+%sum = loop[iterations=3, consts=0, carries=1] %bucket, %x (%acc:f32[128]{}, %r:f32[2,5]{a}) {
+  %w, %b = unpack[shapes=[[2,5],[5]]] %acc
+  %vw = pvary[axes={a}] %w
+  %vb = pvary[axes={a}] %b
+  %d = sub %r, %vw
+  %rows = reduce_sum[dims=[0]] %d
+  %e = max %rows, %vb
+  %g = pack %d, %e
+  %s = psum[axes={a}] %g
+  %sign = sign %s
+  %n = add %acc, %sign
+  yield %n
+}
+update %bucket = %sum
+return s = %sum
+)");
+}
+
 TEST_CASE("a bucket whose arrays are computed by device, and one that varies over an axis", "[runtime]") {
   for (const std::vector<Axis>& mesh : {std::vector<Axis>{{"r", 2}, {"c", 3}}, {{"r", 5}, {"c", 4}}}) {
     check_runtime(R"(
