@@ -87,26 +87,6 @@ TEST_CASE("two modules take steps in turn on the same GPUs", "[gpu]") {
   CHECK(take_misuse(*gpus.platform) == "");
 }
 
-TEST_CASE("a module that is loaded while another one may run collectives is refused by the emulation", "[gpu]") {
-  EmulatedGpus gpus({.devices = 2});
-  const auto module = gpus.load(summing());
-  module->wait(module->submit(0, 0));
-  std::atomic<bool> has_begun = false, goes_on = false;
-  gpus.calls.before_replay = [&](int device) {
-    if (device != 0) return;
-    has_begun = true;
-    while (!goes_on) std::this_thread::yield();
-  };
-  const Ticket later = module->submit(0, 0);
-  while (!has_begun) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // device 1 waits in the collective
-  CHECK(contains(refusal([&] { gpus.load(summing()); }, ExitStatus::failed), " of another module"));
-  // The module that was refused ends as well.
-  CHECK(contains(take_misuse(*gpus.platform), " of another module may run"));
-  goes_on = true;
-  CHECK_NOTHROW(module->wait(later));
-}
-
 TEST_CASE("a GPU is at most four launches behind its thread, whatever one ticket has, and in loops some more",
           "[gpu]") {
   const auto most_behind = [](const std::shared_ptr<const Program>& program, std::int64_t steps) {

@@ -86,12 +86,6 @@ void check_ranks(const std::shared_ptr<const Program>& program) {
 
 }  // namespace
 
-TEST_CASE("a sum over the GPUs of several processes has the bits of one process", "[gpu][placements]") {
-  check_ranks(test::program_of(
-      "mesh a=8\nbatch %x:f32[6,5]{a}\nparams %w:f32[5]{}\n%r = reduce_sum[dims=[0]] %x\n%s = psum[axes={a}] %r\n"
-      "%v = add %w, %s\nupdate %w = %v\nreturn s = %s\n"));
-}
-
 TEST_CASE("every collective over one axis or two has the bits of one process", "[gpu][placements]") {
   check_ranks(test::program_of(test::every_collective("a=4 b=6")));
 }

@@ -173,23 +173,4 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
   }
 }
 
-TEST_CASE("the number of blocks of a config is that of GPUs, whatever their number", "[gpu]") {
-  std::vector<Trained> of_blocks;
-  for (const int blocks : {2, 4, 16}) {
-    std::optional<Trained> one;
-    for (const int count : {1, 2}) {
-      INFO(blocks << " blocks on " << count << " GPUs");
-      const test::WithGpus gpus(test::make_emulated({.devices = count}));
-      const Trained found = train_setup(
-          setup_of_text(small_images, {"mesh.axes=[{devices: 16}]", "mesh.backend=cuda", "mesh.deterministic=true",
-                                       "mesh.blocks=" + std::to_string(blocks), "mesh.workers=" + std::to_string(count),
-                                       "model.layers=[flatten, {dense: 8}, gelu, {dense: 3}]"}));
-      if (!one) one = found;
-      CHECK(found.same_bits(*one));
-    }
-    of_blocks.push_back(*one);
-  }
-  CHECK_FALSE(of_blocks[0].same_bits(of_blocks[2]));
-}
-
 }  // namespace pmaptrain::testing

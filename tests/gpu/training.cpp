@@ -19,6 +19,7 @@
 #include "tests/gpu/gpus.h"
 #include "tests/gpu/networks.h"
 #include "tests/session_run.h"
+#include "tests/words.h"
 
 namespace pmaptrain::testing {
 namespace {
@@ -204,27 +205,6 @@ TEST_CASE("after its first steps a run on GPUs allocates, compiles and records n
   }
 }
 
-// All measures that were logged.
-static train::Measures numbers_of(const Trained& trained) {
-  train::Measures all;
-  for (const train::Logged& logged : trained.of<train::Logged>()) {
-    all.insert(all.end(), logged.measures.begin(), logged.measures.end());
-  }
-  return all;
-}
-
-TEST_CASE("steps on a batch that never changes are queued ahead, and told as on the CPU", "[gpu]") {
-  std::vector<std::string> set = {"data.batch_size=all", "data.shuffle=false", "train.duration=70 steps",
-                                  "train.log_every=7 steps", "mesh.backend=cpu"};
-  const Trained expected = train_setup(setup_of_text(small_images, set));
-  set.back() = "mesh.backend=cuda";
-  const WithGpus gpus(1);
-  const Trained found = train_setup(setup_of_text(small_images, set));
-  CHECK(found.of<train::Logged>().size() == 11);
-  CHECK(found.metrics.size() == expected.metrics.size());
-  check_near(numbers_of(found), numbers_of(expected));
-}
-
 TEST_CASE("profilers see what a step calls by the names of layers", "[gpu]") {
   const WithGpus with(test::make_emulated({}));
   train_setup(setup_of_text(small_images,
@@ -254,13 +234,8 @@ TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole
   {
     const WithGpus gpus(test::make_emulated(
         {.devices = 2, .patience = std::chrono::milliseconds(500), .lost_rank = 1, .lost_from = 6}));
-    std::string said;
-    try {
-      train_setup_in(root / "run", setup_of_text(small_images, set));
-    } catch (const Error& error) {
-      CHECK(error.status() == ExitStatus::failed);
-      said = error.diagnostics().front().message;
-    }
+    const std::string said =
+        test::refusal([&] { train_setup_in(root / "run", setup_of_text(small_images, set)); }, ExitStatus::failed);
     INFO(said);
     CHECK(said.find("rank 1") != std::string::npos);
   }
@@ -274,11 +249,7 @@ TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole
   REQUIRE(point);
   CHECK(point->checkpoint.state.step > 0);
   CHECK(point->checkpoint.state.step < 9);
-  train::SessionOptions rest;
-  rest.folder.resume = true;
-  rest.resume = &*point;
-  rest.folder.resumed = {point->checkpoint.state.step, "", point->checkpoint.state.metrics_bytes};
-  const Trained resumed = train_setup_in(root / "run", setup, rest), whole = train_setup(setup);
+  const Trained resumed = train_setup_in(root / "run", setup, going_on_from(*point)), whole = train_setup(setup);
   CHECK((resumed.parameters == whole.parameters));
   CHECK((resumed.state == whole.state));
 }

@@ -104,17 +104,4 @@ TEST_CASE("what is to follow when the device is done does not hold up what is qu
   CHECK(order == std::vector<std::string>{"a value is copied", "a step", "the value is there"});
 }
 
-TEST_CASE("a GPU that cannot be set up fails the start, and its worker ends", "[gpu]") {
-  const auto platform = make_emulated({});
-  gpu::Progress progress(1);
-  std::atomic<int> told = 0;
-  gpu::Worker worker(
-      *platform, 0, 0, {}, progress,
-      [](gpu::Device&) -> std::unique_ptr<gpu::Executor> { fail_resource("no memory", "less of it"); },
-      [&](std::int64_t ticket) { told += progress.fail(ticket, std::current_exception()) ? 1 : 0; });
-  CHECK_THROWS_WITH(progress.wait(0), Catch::Contains("no memory"));
-  CHECK_THROWS_WITH(progress.check(), Catch::Contains("no memory"));
-  CHECK(told == 1);
-}
-
 }  // namespace pmaptrain::test
