@@ -487,6 +487,9 @@ def check_planted(folder, tests, program):
     found, (again, passed) = seen("2")
     check(status == 0 and found == {"libraries": "passed", "parity": "passed"}, f"call 2 of {found}: {said}")
     check(set(begun) == set(passed) == set(again) and len(again) == len(begun), f"call 2 runs {again}")
+    # Of a work too: no computer does its steps in so short a time.
+    status, said = folder.run("1", "--emulated", "--part", "resnet18_mixed_8", "--limit", "0.2")
+    check(folder.status("1") == {"resnet18_mixed_8": "failed"} and "not done within" in said, f"a work hangs: {said}")
     (folder.root / "full").write_text("")
     status, said = folder.run("1", "--emulated", "--part", "linear_regression", "--output", folder.root / "full")
     check(status == 1 and "could not be written" in said and "passed  linear" in said, f"without room: {said}")

@@ -25,7 +25,7 @@ import nvidia_libraries
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_FAILURES = 100  # of a case: a failing shape is not to hide the others
 KEPT_OUTPUT = 200_000  # characters of a log in the archive: its begin and its end
-MOST_CODE = 16 << 20  # bytes
+MOST_CODE = 8 << 20  # bytes; the archive is written after each part, which takes time of the call
 CODE = "cache/pmaptrain"  # where the program keeps what it has compiled (core/runtime/cuda/code_cache.h)
 
 
@@ -348,7 +348,7 @@ class Archive:
         new = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tarfile.open(new, "w:gz", compresslevel=3) as archive:
+            with tarfile.open(new, "w:gz", compresslevel=1) as archive:
                 # First, for whoever reads an archive that is cut off.
                 self.add(archive, "call.json", (json.dumps(self.document, indent=1) + "\n").encode())
                 for file in files:
