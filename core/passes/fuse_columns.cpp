@@ -161,7 +161,11 @@ class ColumnFuser {
     for (const std::size_t member : sums.members) equations_[member].results.clear();
     for (const Value operand : made.operands) readers_.add(at(operand), place);
     equations_[place] = std::move(made);
-    equations_[sums.chain] = rest_of(chain, region, kept, rest, params);
+    // The chain without what nothing but the sums has read.
+    if (kept.empty()) equations_[sums.chain].results.clear();
+    if (!kept.empty() && kept.size() < chain.results.size()) {
+      equations_[sums.chain] = part_of_chain(program_, chain, kept, params);
+    }
     return true;
   }
 
@@ -193,23 +197,6 @@ class ColumnFuser {
     }
     fused.regions.push_back(std::move(made));
     return fused;
-  }
-
-  // The chain without what nothing but the sums has read; without results if nothing is left.
-  Equation rest_of(const Equation& chain, const Region& region, const std::vector<Value>& kept, const Slice& slice,
-                   const Outside& params) {
-    if (kept.size() == chain.results.size()) return chain;
-    Equation rest{chain.op, {}, {}, chain.origin, {}};
-    if (kept.empty()) return rest;
-    Region left;
-    const Outside inside = copy_slice(program_, region, slice, params, rest, left);
-    for (std::size_t i = 0; i < chain.results.size(); ++i) {
-      if (std::find(kept.begin(), kept.end(), region.results[i]) == kept.end()) continue;
-      rest.results.push_back(chain.results[i]);
-      left.results.push_back(inside.at(region.results[i].id));
-    }
-    rest.regions.push_back(std::move(left));
-    return rest;
   }
 
   // Reshapes between a chain and its sums are not read any more.

@@ -7,6 +7,7 @@
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/fuse_rows.h"
 #include "core/passes/hoist.h"
+#include "core/passes/inline_chains.h"
 #include "core/passes/join_sums.h"
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
@@ -23,7 +24,7 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_columns, split_early, fuse_rows, join_sums};
+  static constexpr Pass passes[] = {fuse_columns, inline_chains, split_early, fuse_rows, join_sums};
   return passes;
 }
 

@@ -62,6 +62,22 @@ Outside copy_slice(Program& program, const Region& region, const Slice& slice, c
   return copies;
 }
 
+Equation part_of_chain(Program& program, const Equation& chain, const std::vector<Value>& yielded,
+                       const Outside& outside) {
+  const Region region = region_of(chain);
+  Equation part{ops::Fused{}, {}, {}, chain.origin, {}};
+  Region body;
+  const Outside inside = copy_slice(program, region, slice_of(region, yielded, outside), outside, part, body);
+  for (const Value value : yielded) {
+    const auto at = std::find(region.results.begin(), region.results.end(), value) - region.results.begin();
+    const bool is_result = at < std::ssize(region.results);
+    part.results.push_back(is_result ? chain.results[static_cast<std::size_t>(at)] : new_value(program, value));
+    body.results.push_back(inside.at(value.id));
+  }
+  part.regions.push_back(std::move(body));
+  return part;
+}
+
 Value new_value(Program& program, Value like) {
   program.types.push_back(Type(program.type(like)));
   return Value{static_cast<std::int32_t>(program.types.size() - 1)};

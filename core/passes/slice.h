@@ -31,6 +31,11 @@ Slice slice_of(const Region& region, const std::vector<Value>& wanted, const Out
 Outside copy_slice(Program& program, const Region& region, const Slice& slice, const Outside& outside, Equation& made,
                    Region& body);
 
+// The `fused` equation that yields these values of a chain's region, under the names of the chain's results where they
+// are among them, and as new values else. Values in `outside` are read.
+Equation part_of_chain(Program& program, const Equation& chain, const std::vector<Value>& yielded,
+                       const Outside& outside);
+
 // A value of the same type as `like`.
 Value new_value(Program& program, Value like);
 

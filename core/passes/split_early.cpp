@@ -104,30 +104,14 @@ class EarlySplitter {
       if (!early.contains(result.id)) kept.push_back(result);
     }
     Outside outside = outside_of(chain, region);
-    Equation first = part_of(chain, yielded, outside);
+    Equation first = part_of_chain(program_, chain, yielded, outside);
     for (std::size_t i = 0; i < yielded.size(); ++i) outside[yielded[i].id] = first.results[i];
-    Equation rest = part_of(chain, kept, outside);
+    Equation rest = part_of_chain(program_, chain, kept, outside);
     if (kept.empty() || rest.operands.empty()) return false;
     for (const Value result : first.results) early_.insert(result.id);
     before.push_back(std::move(first));
     chain = std::move(rest);
     return true;
-  }
-
-  // The chain that yields these values, under the names of the results that the whole chain has.
-  Equation part_of(const Equation& chain, const std::vector<Value>& yielded, const Outside& outside) {
-    const Region& region = chain.regions[0];
-    Equation part{chain.op, {}, {}, chain.origin, {}};
-    Region body;
-    const Outside inside = copy_slice(program_, region, slice_of(region, yielded, outside), outside, part, body);
-    for (const Value value : yielded) {
-      const auto at = std::find(region.results.begin(), region.results.end(), value) - region.results.begin();
-      const bool has_name = at < std::ssize(region.results);
-      part.results.push_back(has_name ? chain.results[static_cast<std::size_t>(at)] : new_value(program_, value));
-      body.results.push_back(inside.at(value.id));
-    }
-    part.regions.push_back(std::move(body));
-    return part;
   }
 
   Program& program_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/analysis/cost.h"
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
 #include "core/passes/fuse.h"
@@ -22,6 +23,13 @@ inline std::int64_t count(const Program& program, std::string_view op) {
   std::int64_t total = 0;
   for (const Equation& equation : program.equations) total += equation.op.name() == op ? 1 : 0;
   return total;
+}
+
+// The bytes that the equations of a program read and write.
+inline double traffic(const Program& program) {
+  double bytes = 0;
+  for (const Equation& equation : program.equations) bytes += cost_of(program, equation).bytes;
+  return bytes;
 }
 
 inline void require_same(const test::Values& found, const test::Values& expected, const std::string& how) {

@@ -3,19 +3,12 @@
 
 #include <string>
 
-#include "core/analysis/cost.h"
 #include "core/ops/all.h"
 #include "core/passes/pipeline.h"
 #include "tests/passes/check_fused.h"
 
 namespace pmaptrain {
 namespace {
-
-double traffic(const Program& program) {
-  double bytes = 0;
-  for (const Equation& equation : program.equations) bytes += cost_of(program, equation).bytes;
-  return bytes;
-}
 
 // With sums fused, after the interpreter has given its bits and those of the program without.
 Program check_columns(const std::string& text) {
