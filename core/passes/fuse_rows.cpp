@@ -146,11 +146,14 @@ class RowFuser {
       const std::int64_t size = numel(program_.type(value));
       return has_rows(value) && (size == 1 || size == group.rows || size == group.rows * group.length);
     };
+    const auto is_operand = [&](Value value) {
+      return has_size(value) || ops::is_vector(numel(program_.type(value)), group.rows, group.length);
+    };
     const auto is_result = [&](Value value) {
       return has_size(value) && numel(program_.type(value)) > 1 && program_.type(value).varying == group.varying;
     };
     if (!equation.op.local() || equation.operands.empty() || is_free(i) ||
-        !std::all_of(equation.operands.begin(), equation.operands.end(), has_size) ||
+        !std::all_of(equation.operands.begin(), equation.operands.end(), is_operand) ||
         !std::all_of(equation.results.begin(), equation.results.end(), is_result)) {
       return false;
     }

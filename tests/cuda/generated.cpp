@@ -351,6 +351,24 @@ void add_rows(Generated& kernels) {
   kernels.add(case_of(two_dims, two_dims.equations.front()));
 }
 
+// A layer norm, whose scale is one vector for all rows.
+void add_norms(Generated& kernels) {
+  for (const std::string length : {"3", "100"}) {
+    const Program& program = kernels.keep(parse_program(
+        "batch %x:f32[4," + length + "]{}\nbatch %v:bf16[" + length + "]{}\n%a = fused_rows[length=" + length +
+            "] %x, %v (%p:f32[4," + length + "]{}, %q:bf16[" + length +
+            "]{}) {\n  %s = reduce_sum[dims=[1]] %p\n"
+            "  %b = broadcast[shape=[4," +
+            length + "], dims=[0]] %s\n  %d = sub %p, %b\n" + "  %w = broadcast[shape=[4," + length +
+            "], dims=[1]] %q\n  %f = cast[dtype=f32] %w\n"
+            "  %y = mul %d, %f\n  yield %y\n}\nreturn a = %a\n",
+        "norm.pmt", all_ops(), {}));
+    const KernelCase c = case_of(program, program.equations.front());
+    kernels.add(c);
+    add_stacked(kernels, c);
+  }
+}
+
 // Rows of NaN, of infinities and of equal numbers.
 void add_special_rows(Generated& kernels) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
@@ -440,6 +458,7 @@ DEVICE_TEST_CASE("generated code of ops and chains has the reference's bits", "[
 DEVICE_TEST_CASE("generated code of rows has the reference's bits", "[cuda][kernels][process]") {
   Generated kernels;
   add_rows(kernels);
+  add_norms(kernels);
   add_special_rows(kernels);
   kernels.check();
 }

@@ -337,11 +337,12 @@ return d = %d
   CHECK(chains[2].rule().kind == Kind::whole);  // other rows
 }
 
-TEST_CASE("fused rows keep dimension 0 where all operands have it, scalars aside", "[ops]") {
+TEST_CASE("fused rows keep dimension 0 where all operands have it, scalars and vectors aside", "[ops]") {
   const Program program = parse_program(R"(batch %x:f32[5,2,3]{}
 batch %f:f32[10,3]{}
 batch %r:f32[5,2]{}
 batch %s:f32[]{}
+batch %v:f32[3]{}
 %a, %b = fused_rows[length=3] %x, %r, %s (%p:f32[5,2,3]{}, %q:f32[5,2]{}, %u:f32[]{}) {
   %m = reduce_max[dims=[2]] %p
   %d = sub %q, %m
@@ -356,9 +357,16 @@ batch %s:f32[]{}
   %y = add %m, %t
   yield %y
 }
+%g = fused_rows[length=3] %x, %v (%p:f32[5,2,3]{}, %q:f32[3]{}) {
+  %m = reduce_max[dims=[2]] %p
+  %t = broadcast[shape=[5,2,3], dims=[2]] %q
+  %y = mul %p, %t
+  yield %y
+}
 return a = %a
 return b = %b
 return c = %c
+return g = %g
 )",
                                         "rows.pmt", all_ops(), {});
   std::vector<Instance> found;
@@ -366,11 +374,14 @@ return c = %c
     found.push_back({equation.op, types_of(program, equation.operands), types_of(program, equation.results),
                      &equation.regions.front(), program.types});
   }
-  REQUIRE(found.size() == 2);
+  REQUIRE(found.size() == 3);
   CHECK(found[0].rule().kind == Kind::keeps);
   CHECK(found[0].rule().whole_operands == 0b100);
   CHECK(holds(found[0], found[0].rule()));
   CHECK(found[1].rule().kind == Kind::whole);
+  CHECK(found[2].rule().kind == Kind::keeps);
+  CHECK(found[2].rule().whole_operands == 0b10);
+  CHECK(holds(found[2], found[2].rule()));
 }
 
 TEST_CASE("a wrong row rule is found", "[ops]") {

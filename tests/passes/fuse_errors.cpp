@@ -60,7 +60,14 @@ TEST_CASE("what does not belong into fused rows is refused", "[passes]") {
   CHECK(with("1", "[3]", sum + "  yield %s") == "fused_rows: nothing in its region reduces rows of 1");
   CHECK(with("3", "[4]", sum + "  yield %s") == "fused_rows: reads f32[4], with 3 rows of 3");
   CHECK(with("3", "[]", sum + "  yield %b") == "fused_rows: yields f32[], with 3 rows of 3");
-  // A vector along the rows, which has as many elements as there are rows.
+  // A vector along the rows; one that has as many elements as there are rows; one that is computed inside.
+  CHECK(refusal("batch %x:f32[2,3]{}\nbatch %v:f32[3]{}\n%y = fused_rows[length=3] %x, %v (%a:f32[2,3]{}, %b:f32[3]{}) "
+                "{\n  %s = reduce_sum[dims=[1]] %a\n  %r = broadcast[shape=[2,3], dims=[1]] %b\n  %z = mul %a, %r\n"
+                "  yield %z\n}\nreturn y = %y\n") == "accepted");
+  CHECK(refusal("batch %x:f32[2,3]{}\nbatch %v:f32[3]{}\n%y = fused_rows[length=3] %x, %v (%a:f32[2,3]{}, %b:f32[3]{}) "
+                "{\n  %s = reduce_sum[dims=[1]] %a\n  %n = neg %b\n  %r = broadcast[shape=[2,3], dims=[1]] %n\n"
+                "  %z = mul %a, %r\n  yield %z\n}\nreturn y = %y\n") ==
+        "fused_rows: neg gives f32[3], with 2 rows of 3");
   CHECK(with("3", "[3]", sum + "  %r = broadcast[shape=[3,3], dims=[1]] %b\n  yield %r") ==
         "fused_rows: broadcast gives f32[3,3], with 3 rows of 3");
   CHECK(with("3", "[3]", sum + "  %r = matmul %a, %a\n  yield %r") ==

@@ -125,6 +125,42 @@ return y = %y
         0);
 }
 
+TEST_CASE("a layer norm with its scale and bias is one equation", "[passes]") {
+  const std::string norm = R"(batch %x:f32[6,10]{a}
+params %g:f32[10]{}
+params %c:f32[10]{}
+%s = reduce_sum[dims=[1]] %x
+%sb = broadcast[shape=[6,10], dims=[0]] %s
+%d = sub %x, %sb
+%q = mul %d, %d
+%v = reduce_sum[dims=[1]] %q
+%vb = broadcast[shape=[6,10], dims=[0]] %v
+%h = mul %d, %vb
+%gv = pvary[axes={a}] %g
+%gb = broadcast[shape=[6,10], dims=[1]] %gv
+%cv = pvary[axes={a}] %c
+%cb = broadcast[shape=[6,10], dims=[1]] %cv
+%k = mul %h, %gb
+%y = add %k, %cb
+return y = %y
+)";
+  const Program program = check_rows(norm);
+  CHECK(count_of(program, "fused_rows") == 1);
+  CHECK(count_of(program, "fused") == 0);
+  // A vector that is computed from the rows stands between what computes it and what reads it.
+  const Program between = check_rows(R"(batch %x:f32[6,10]{a}
+%s = reduce_sum[dims=[1]] %x
+%sb = broadcast[shape=[6,10], dims=[0]] %s
+%d = sub %x, %sb
+%t = reduce_sum[dims=[0]] %d
+%b = broadcast[shape=[6,10], dims=[1]] %t
+%q = mul %d, %b
+%v = reduce_sum[dims=[1]] %q
+return v = %v
+)");
+  CHECK(count_of(between, "fused_rows") == 2);
+}
+
 TEST_CASE("few long rows stay separate kernels, many are fused", "[passes]") {
   const auto fused = [](const std::string& rows, const std::string& length) {
     const std::string shape = "[" + rows + "," + length + "]";

@@ -50,7 +50,10 @@ bool fits_rows(const Equation& equation, std::span<const Type> operands, const T
     const auto spread = spread_of(*broadcast);
     if (!spread) return false;
     const std::int64_t from = numel(operands[0]);
-    return from == 1 || from == size || (size == all && spread->size == rows && spread->inner == length);
+    if (from == 1 || from == size) return true;
+    const bool repeats_rows = spread->size == rows && spread->inner == length;
+    const bool repeats_vector = is_vector(from, rows, length) && spread->size == length && spread->inner == 1;
+    return size == all && (repeats_rows || repeats_vector);
   }
   if (equation.op.rules().region || !(op.rules().elementwise || op.rules().view)) return false;
   if (op.rules().view && !equation.is_view()) return false;
@@ -91,9 +94,9 @@ std::vector<Type> FusedRows::infer(const InferContext& context) const {
     return numel(type) == 1 || numel(type) == rows || numel(type) == rows * length;
   };
   for (const Type& type : context.region_params) {
-    if (!has_size(type)) {
+    if (!has_size(type) && !is_vector(numel(type), rows, length)) {
       throw TypeError(8, fmt::format("fused_rows: reads {}, with {} rows of {}", describe(type), rows, length),
-                      "an operand has an element for each element, one for each row, or one");
+                      "an operand has an element for each element, one for each row, one for each column, or one");
     }
   }
   for (const Type& result : context.region_results) {
@@ -122,12 +125,17 @@ Cost FusedRows::cost(const Mesh&, std::span<const Type> operands, std::span<cons
 
 RowRule FusedRows::row_rule(std::span<const Type> operands, std::span<const Type> results) const {
   const Shape& shape = results[0].shape;
-  const auto same_rows = [&](const Type& type) { return !type.shape.empty() && type.shape[0] == shape[0]; };
+  std::int64_t all = 1;
+  for (const Type& type : operands) all = std::max(all, numel(type));
+  const auto same_rows = [&](const Type& type) {
+    return !type.shape.empty() && type.shape[0] == shape[0] && !is_vector(numel(type), all / length, length);
+  };
   if (shape.empty() || !std::all_of(results.begin(), results.end(), same_rows)) return {};
   RowRule rule{RowRule::Kind::keeps};
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (numel(operands[i]) != 1 && same_rows(operands[i])) continue;
-    if (numel(operands[i]) != 1 || i >= 32) return {};
+    const bool is_whole = numel(operands[i]) == 1 || is_vector(numel(operands[i]), all / length, length);
+    if (!is_whole || i >= 32) return {};
     rule.whole_operands |= 1U << i;
   }
   return rule;

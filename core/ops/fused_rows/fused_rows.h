@@ -15,8 +15,9 @@ namespace pmaptrain::ops {
 
 // The region has a parameter for each operand, of its type. A value in it has one element for each element of the
 // matrix, one for each row, or one. The equations are those of a fused chain; reduce_sum, reduce_max and argmax, which
-// reduce a row to one element; and one_hot and broadcast, which expand one element to a row. If all equations are sums,
-// a GPU may process the rows of several devices as one row.
+// reduce a row to one element; one_hot and broadcast, which expand one element to a row; and broadcasts of a *vector*,
+// a parameter that is the same for each row, such as the scale of a layer norm. If all equations are sums, a GPU may
+// process the rows of several devices as one row.
 struct FusedRows {
   static constexpr std::string_view name = "fused_rows";
   static constexpr bool local = true;
@@ -29,7 +30,7 @@ struct FusedRows {
   std::vector<Type> infer(const InferContext& context) const;
   // Counts memory traffic. The arithmetic is counted for the equations of the region.
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
-  // Keeps dimension 0 if it is equal in all operands and results, ignoring scalars.
+  // Keeps dimension 0 if it is equal in all operands and results, ignoring scalars and vectors.
   RowRule row_rule(std::span<const Type> operands, std::span<const Type> results) const;
   void attributes(AttributeVisitor& visitor) { visitor.field("length", length); }
   // Runs equation by equation.
@@ -41,6 +42,12 @@ struct FusedRows {
 // its own types.
 bool fits_rows(const Equation& equation, std::span<const Type> operands, const Type& result, std::int64_t rows,
                std::int64_t length);
+
+// Whether a value of this many elements is a vector. Where there are as many rows as columns, none is, because the
+// number would not tell which of both its elements are for.
+inline bool is_vector(std::int64_t elements, std::int64_t rows, std::int64_t length) {
+  return elements == length && rows != length && rows > 1;
+}
 
 // Whether an op reduces each row of `length` elements of an operand of this shape to one element.
 bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -116,6 +117,11 @@ class RowsWriter {
       return define(scope, value, indent, fmt::format("a{}[{} * {}u + j]", param->second, row, length_));
     }
     const Equation& equation = *made_by_.at(value.id);
+    if (const auto vector = vector_of(equation)) {
+      const std::string of_device =
+          request_.stacked[*vector] && request_.devices > 1 ? fmt::format("{} * {}u + ", device(), length_) : "";
+      return define(scope, value, indent, fmt::format("a{}[{}j]", *vector, of_device));
+    }
     std::string operands;
     for (const Value operand : equation.operands) {
       operands += (operands.empty() ? "" : ", ") + in_element(operand, scope);
@@ -128,6 +134,14 @@ class RowsWriter {
                                 bits_of(type(value).dtype, 0)));
     }
     return define(scope, value, indent, element_text(equation.op, type(value).dtype, operands));
+  }
+
+  // The number of the operand if the equation repeats a vector.
+  std::optional<std::size_t> vector_of(const Equation& equation) const {
+    if (equation.op.as<Broadcast>() == nullptr || !is_vector(numel(type(equation.operands[0])), rows_, op_.length)) {
+      return {};
+    }
+    return params_.at(equation.operands[0].id);
   }
 
   void add_to_row(const Equation& equation) {
