@@ -22,7 +22,6 @@ template <class T, auto destroy>
 class Handle {
  public:
   Handle() = default;
-  explicit Handle(T value) : value_(value) {}
   ~Handle() { reset(); }
   Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, T{})) {}
   Handle& operator=(Handle&& other) noexcept {

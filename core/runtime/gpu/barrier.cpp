@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/runtime/gpu/environment.h"
@@ -22,25 +23,17 @@ void Barrier::wait_for_all(std::unique_lock<std::mutex>& lock, std::size_t posit
     return;
   }
   const std::size_t mine = round_;
-  // A device that leaves with an exception does not count as arrived.
-  const auto leave = [&] {
-    here_[position] = false;
-    --arrived_;
-  };
   const auto end = std::chrono::steady_clock::now() + gpu_timeout();
   while (round_ == mine) {
     if (abort.is_set()) {
-      leave();
+      --arrived_;
       abort.check();
     }
     if (std::chrono::steady_clock::now() > end) {
-      // A device whose call has timed out had arrived before, so it is not the absent one.
-      std::size_t absent = 0;
-      while (absent < ranks_.size() - 1 && (here_[absent] || gave_up_[absent])) ++absent;
-      leave();
-      gave_up_[position] = true;
-      fail_running(
-          fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[absent], what, gpu_timeout().count()));
+      --arrived_;
+      const std::ptrdiff_t absent = std::find(here_.begin(), here_.end() - 1, false) - here_.begin();
+      fail_running(fmt::format("GPU: rank {} did not come to {} within {} s", ranks_[static_cast<std::size_t>(absent)],
+                               what, gpu_timeout().count()));
     }
     // Setting `abort` does not notify `changed_`, so it is checked at this interval.
     changed_.wait_for(lock, std::chrono::milliseconds(50));

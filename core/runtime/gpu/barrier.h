@@ -42,7 +42,7 @@ std::string ranks_text(std::span<const int> ranks);
 
 class Barrier {
  public:
-  explicit Barrier(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false), gave_up_(here_) {}
+  explicit Barrier(std::vector<int> ranks) : ranks_(std::move(ranks)), here_(ranks_.size(), false) {}
 
   const std::vector<int>& ranks() const { return ranks_; }
 
@@ -64,10 +64,9 @@ class Barrier {
   std::vector<int> ranks_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> here_;     // by position: whether the device has arrived in this round
-  std::vector<bool> gave_up_;  // by position: whether a call of the device has timed out
-  std::size_t arrived_ = 0;    // number of devices that have arrived in this round
-  std::size_t round_ = 0;      // number of completed rounds
+  std::vector<bool> here_;   // by position: whether the device has arrived in this round, even if its wait has failed
+  std::size_t arrived_ = 0;  // number of devices that wait in this round
+  std::size_t round_ = 0;    // number of completed rounds
 };
 
 // Objects that devices of one module share. The first device that asks for the object of a module and ranks creates

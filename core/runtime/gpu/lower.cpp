@@ -108,10 +108,6 @@ void Lowering::copy_replacements(const std::vector<Replacement>& copies, const E
   for (const auto& [from, to] : last) copy(from, to, equation);
 }
 
-std::int64_t Lowering::max_instances_per_call(AxisSet axes) const {
-  return neighbours_in(blocks_.local, program_.mesh, axes);
-}
-
 void Lowering::lower_input(const Input& input) {
   if (input.group == Group::batch) {
     const int added = add_buffer(type(input.value), type(input.value).varying, Pool::batch);
@@ -235,12 +231,14 @@ void Lowering::lower_local(const Equation& equation) {
     }
     return found;
   };
-  // The results of these ops do not depend on how many devices one launch covers.
+  // The results of these ops do not depend on how many devices one launch covers. Other launches do not cross the
+  // boundary of a block; see blocks_of().
   const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr ||
                          equation.op.as<ops::FusedColumns>() != nullptr;
+  const AxisSet varying = type(equation.results.front()).varying;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1
-                                         : max_instances_per_call(type(equation.results.front()).varying);
+                                         : neighbours_in(blocks_.local, program_.mesh, varying);
   for (std::int64_t slice = 0; slice < first.slices;) {
     // Extend the launch by one slice of the result at a time. It may grow while each operand's next slice is either
     // always the one after the previous slice (the operand is stacked), or always the same slice.
@@ -249,14 +247,11 @@ void Lowering::lower_local(const Equation& equation) {
     std::int64_t count = 1;
     for (; slice + count < first.slices && count < most; ++count) {
       const std::vector<std::int64_t> next = slices_at(slice + count);
-      std::vector<bool> follow(begin.size()), stay(begin.size());
-      for (std::size_t i = 0; i < begin.size(); ++i) {
-        follow[i] = next[i] == begin[i] + count * steps[i];
-        stay[i] = next[i] == begin[i];
-      }
-      if (count == 1) stacked = follow;
       bool goes_on = true;
-      for (std::size_t i = 0; i < begin.size(); ++i) goes_on = goes_on && (stacked[i] ? follow[i] : stay[i]);
+      for (std::size_t i = 0; i < begin.size(); ++i) {
+        if (count == 1) stacked[i] = next[i] == begin[i] + steps[i];
+        goes_on = goes_on && next[i] == begin[i] + (stacked[i] ? count * steps[i] : 0);
+      }
       if (!goes_on) break;
     }
     if (count == 1) stacked.assign(begin.size(), true);

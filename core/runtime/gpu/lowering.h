@@ -52,11 +52,6 @@ class Lowering {
   // Copies values to the buffers of those that they replace.
   void copy_replacements(const std::vector<Replacement>& copies, const Equation* equation);
 
-  // ---- blocks (see blocks_of()): no library call and no sum over rows crosses the boundary of a block
-
-  // How many neighbouring instances along `axes` one call may process.
-  std::int64_t max_instances_per_call(AxisSet axes) const;
-
   // ---- equations
 
   void lower_input(const Input& input);
