@@ -7,6 +7,7 @@
 #include "core/ops/cast/cast.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/elementwise/compare.h"
+#include "core/ops/reduce/reduce.h"
 
 namespace pmaptrain::ops {
 namespace {
@@ -69,6 +70,29 @@ std::string element_text(const Op& op, DType dtype, std::string_view operands) {
   if (op.as<Cast>() != nullptr) return fmt::format("convert<{}>({})", type_text(dtype), operands);
   if (op.as<Select>() != nullptr) return fmt::format("select({})", operands);
   return fmt::format("apply<{}>({})", functor_text(op.name()), operands);
+}
+
+ReductionText reduction_text(const Op& op, DType dtype, std::string_view element) {
+  const std::string type(type_text(dtype == DType::bf16 ? DType::f32 : dtype));
+  return {op.as<ReduceSum>() != nullptr ? "SumReducer" : "MaxReducer", type,
+          fmt::format("static_cast<{}>({})", type, element)};
+}
+
+ReductionText joined(const std::vector<ReductionText>& reductions) {
+  ReductionText all = reductions.back();
+  for (std::size_t i = reductions.size() - 1; i-- > 0;) {
+    const ReductionText& one = reductions[i];
+    all.reducer = fmt::format("PairReducer<{}, {}>", one.reducer, all.reducer);
+    all.type = fmt::format("Pair<{}, {}>", one.type, all.type);
+    all.element = fmt::format("{}{{{}, {}}}", all.type, one.element, all.element);
+  }
+  return all;
+}
+
+std::string result_text(std::string_view pair, std::size_t i, std::size_t count) {
+  std::string text(pair);
+  for (std::size_t k = 0; k < i; ++k) text += ".second";
+  return i + 1 < count ? text + ".first" : text;
 }
 
 }  // namespace pmaptrain::ops

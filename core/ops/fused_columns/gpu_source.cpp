@@ -16,11 +16,6 @@
 namespace pmaptrain::ops {
 namespace {
 
-constexpr unsigned threads_per_block = 64;  // few threads per block spread the parts over the GPU
-
-// The type in which the elements of a sum are added up.
-DType computed(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
-
 class ColumnsWriter {
  public:
   ColumnsWriter(const GpuRequest& request, std::string_view name)
@@ -32,26 +27,25 @@ class ColumnsWriter {
 
   GpuSource write() {
     const std::int64_t count = parts_.order.parts() * request_.devices;
-    std::string parameters, begin, end;
+    const std::size_t sums = request_.results.size();
+    std::string parameters, stores;
     std::vector<GpuArgument> arguments;
-    for (std::size_t i = 0; i < request_.results.size(); ++i) {
-      const Value summed = made_by_.at(request_.region->results[i].id)->operands[0];
-      const std::string_view dtype = type_text(computed(type(summed).dtype));
-      parameters += fmt::format("{}* p{}, ", dtype, i);
-      begin += fmt::format("    {0} s{1} = SumReducer::identity<{0}>();\n", dtype, i);
-      const std::string value = in_element(summed);
-      element_ += fmt::format("      s{0} = SumReducer::combine(s{0}, static_cast<{1}>({2}));\n", i, dtype, value);
-      end += fmt::format("    p{0}[part] = s{0};\n", i);
+    std::vector<ReductionText> reductions;
+    for (std::size_t i = 0; i < sums; ++i) {
+      const Equation& sum = *made_by_.at(request_.region->results[i].id);
+      const Value operand = sum.operands[0];
+      reductions.push_back(reduction_text(sum.op, type(operand).dtype, in_element(operand)));
+      parameters += fmt::format("{}* __restrict__ p{}, ", reductions.back().type, i);
+      stores += fmt::format("      p{}[part] = {};\n", i, result_text("sums", i, sums));
       arguments.push_back(GpuArgument::scratch(parts_.offsets[i]));
     }
     for (std::size_t i = 0; i < request_.operands.size(); ++i) {
-      parameters += fmt::format("const {}* a{}, ", type_text(request_.operands[i].dtype), i);
+      parameters += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
       arguments.push_back(GpuArgument::operand(i));
     }
     parameters.resize(parameters.size() - 2);
-    const std::int64_t blocks = divided_up(count, threads_per_block);
-    return {kernel_text(count, parameters, begin, end),
-            launch_blocks(name_, blocks, threads_per_block, std::move(arguments))};
+    return {kernel_text(count, parameters, joined(reductions), stores),
+            launch_blocks(name_, divided_up(count, part_lanes), part_threads, std::move(arguments))};
   }
 
  private:
@@ -73,7 +67,6 @@ class ColumnsWriter {
     if (param != params_.end()) {
       const std::size_t i = param->second;
       if (numel(request_.operands[i]) == 1) return in_thread(value, fmt::format("a{}[{}]", i, at_device(i, 1, "0")));
-      ++loads_;
       return define(element_, "      ", value, fmt::format("a{}[{}]", i, at_device(i, elements(), "i")));
     }
     const Equation& equation = *made_by_.at(value.id);
@@ -104,40 +97,38 @@ class ColumnsWriter {
   }
   std::int64_t elements() const { return parts_.order.rows * parts_.order.columns; }
 
-  std::string kernel_text(std::int64_t count, std::string_view parameters, std::string_view begin,
-                          std::string_view end) const {
+  // A thread has a lane, and the lane a part (parts.cuh). Lanes after the last part compute it again.
+  std::string kernel_text(std::int64_t count, std::string_view parameters, const ReductionText& sums,
+                          std::string_view stores) const {
+    constexpr auto block = static_cast<std::int64_t>(reduce_block);
     const ColumnOrder& order = parts_.order;
     const bool is_small = elements() * request_.devices < std::int64_t{1} << 31;
     const std::string_view index = is_small ? "std::uint32_t" : "std::uint64_t";
-    const std::int64_t in_blocks = order.parts_of_blocks(), wide = order.wide();
+    const std::int64_t in_blocks = order.parts_of_blocks(), wide = order.wide(), last = order.wide_rows() % block;
     std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters);
-    text += fmt::format("  for (auto part = first_element<{0}>(); part < {1}u; part += all_threads<{0}>()) {{\n", index,
-                        count);
-    text += fmt::format("    const auto d = part / {0}u, own = part % {0}u;\n", order.parts());
+    text += fmt::format("  for (auto group = blockIdx.x; group < {}u; group += gridDim.x) {{\n",
+                        divided_up(count, part_lanes));
+    text += fmt::format("    const {} part = group * part_lanes + threadIdx.x % part_lanes;\n", index);
+    text += fmt::format("    const {0} all = part < {1}u ? part : {2}u, d = all / {3}u, own = all % {3}u;\n", index,
+                        count, count - 1, order.parts());
     // The first element of the part, how far apart its elements are, and their number.
-    text += fmt::format("    {} first = own / {}u * {}u + own % {}u, stride = {}u, count = {}u;\n", index, wide,
-                        wide * static_cast<std::int64_t>(reduce_block), wide, wide, reduce_block);
-    if (order.wide_rows() % static_cast<std::int64_t>(reduce_block) != 0) {
-      text += fmt::format("    if (own >= {}u) count = {}u;\n", in_blocks - wide,
-                          order.wide_rows() % static_cast<std::int64_t>(reduce_block));
-    }
+    text += fmt::format("    {0} first = own / {1}u * {2}u + own % {1}u, stride = {1}u;\n", index, wide, wide * block);
+    text += fmt::format("    unsigned count = {};\n", block);
+    if (last != 0) text += fmt::format("    if (own + {}u >= {}u) count = {};\n", wide, in_blocks, last);
     if (order.left() > 0) {
-      text += fmt::format("    if (own >= {0}u) first = own - {0}u + {1}u, stride = {2}u, count = {3}u;\n", in_blocks,
+      text += fmt::format("    if (own >= {0}u) first = own - {0}u + {1}u, stride = {2}u, count = {3};\n", in_blocks,
                           order.wide_rows() * wide, order.columns, order.left());
     }
     if (thread_.find("column") != std::string::npos) {
-      text += fmt::format("    const auto column = first % {}u;\n", order.columns);
+      text += fmt::format("    const {} column = first % {}u;\n", index, order.columns);
     }
     text += thread_;
-    text += begin;
-    text += fmt::format("    const auto add = [&]({0} row) {{\n      const {0} i = first + row * stride;\n", index);
-    text += element_ + "    };\n";
-    // Loads do not wait for one another: those of `ahead` elements are under way.
-    const int ahead = std::max(4, 16 / std::max(1, loads_));
-    text += fmt::format("    {} row = 0;\n    for (; row + {}u <= count; row += {}u) {{\n", index, ahead, ahead);
-    text += fmt::format("      UNROLL for (unsigned j = 0; j < {}; ++j) add(row + j);\n    }}\n", ahead);
-    text += "    for (; row < count; ++row) add(row);\n";
-    text += end;
+    const std::int64_t most = std::max(std::min(order.wide_rows(), block), order.left());
+    text += fmt::format("    const auto sums = reduce_part<{}, {}>(count, {}, [&](unsigned row) {{\n", sums.reducer,
+                        sums.type, most);
+    text += fmt::format("      const {} i = first + row * stride;\n{}      return {};\n    }});\n", index, element_,
+                        sums.element);
+    text += fmt::format("    if (threadIdx.x < part_lanes && part < {}u) {{\n{}    }}\n", count, stores);
     return text + "  }\n}\n";
   }
 
@@ -148,7 +139,7 @@ class ColumnsWriter {
   std::unordered_map<std::int32_t, const Equation*> made_by_;
   std::unordered_map<std::int32_t, std::string> known_;  // by value: its name
   std::string thread_, element_;                         // definitions for a thread, and for each of its elements
-  int names_ = 0, loads_ = 0;
+  int names_ = 0;
 };
 
 }  // namespace
@@ -159,8 +150,9 @@ PartsOfSums parts_of_sums(const GpuRequest& request) {
   const auto count = static_cast<std::size_t>(parts.order.parts() * request.devices);
   for (const Value result : request.region->results) {
     const Type& sum = request.types[static_cast<std::size_t>(result.id)];
+    const DType computed = sum.dtype == DType::bf16 ? DType::f32 : sum.dtype;
     parts.offsets.push_back(parts.bytes);
-    parts.bytes += (count * size_of(computed(sum.dtype)) + 15) / 16 * 16;
+    parts.bytes += (count * size_of(computed) + 15) / 16 * 16;
   }
   return parts;
 }

@@ -174,49 +174,30 @@ class RowsWriter {
                        [&](Value operand) { return needs_pending(operand); });
   }
 
-  // Reductions that need no result of one another are computed in one pass over the row, as pairs.
+  // Reductions that need no result of one another are computed in one pass over the row.
   void reduce_pending() {
     if (pending_.empty()) return;
     const std::string_view by = is_long_ ? "block" : "thread";
     Scope elements;
-    std::string reducer, dtype, value;
-    for (std::size_t i = pending_.size(); i-- > 0;) {
-      const Equation& equation = *pending_[i];
-      const std::string_view own_reducer = equation.op.as<ReduceSum>() != nullptr ? "SumReducer" : "MaxReducer";
-      const DType from = type(equation.operands[0]).dtype;
-      const std::string own(type_text(from == DType::bf16 ? DType::f32 : from));
-      const std::string own_value = in_element(equation.operands[0], elements);
-      if (pending_.size() == 1) {
-        const std::string text = equation.op.as<Argmax>() != nullptr
-                                     ? fmt::format("argmax_by_{}<{}>", by, length_)
-                                     : fmt::format("reduce_by_{}<{}, {}, {}>", by, own_reducer,
-                                                   type_text(type(equation.results[0]).dtype), length_);
-        define(row_, equation.results[0], "    ", in_row_text(text, elements, own_value));
-        pending_.clear();
-        return;
-      }
-      const bool is_last = reducer.empty();
-      reducer = is_last ? own_reducer : fmt::format("PairReducer<{}, {}>", own_reducer, reducer);
-      dtype = is_last ? own : fmt::format("Pair<{}, {}>", own, dtype);
-      value = is_last ? fmt::format("static_cast<{}>({})", own, own_value)
-                      : fmt::format("{}{{static_cast<{}>({}), {}}}", dtype, own, own_value, value);
+    std::vector<ReductionText> reductions;
+    for (const Equation* const equation : pending_) {
+      const Value operand = equation->operands[0];
+      reductions.push_back(reduction_text(equation->op, type(operand).dtype, in_element(operand, elements)));
     }
-    std::string all = fmt::format("v{}", names_++);
-    row_.text +=
-        fmt::format("    const auto {} = {};\n", all,
-                    in_row_text(fmt::format("reduce_by_{}<{}, {}, {}>", by, reducer, dtype, length_), elements, value));
+    const ReductionText all = joined(reductions);
+    const bool is_argmax = pending_.front()->op.as<Argmax>() != nullptr;
+    const std::string function = is_argmax ? fmt::format("argmax_by_{}<{}>", by, length_)
+                                           : fmt::format("reduce_by_{}<{}, {}>", by, all.reducer, length_);
+    const std::string element = is_argmax ? in_element(pending_.front()->operands[0], elements) : all.element;
+    const std::string name = fmt::format("v{}", names_++);
+    row_.text += fmt::format("    const auto {} = {}([&](std::uint32_t j) {{\n{}      return {};\n    }});\n", name,
+                             function, elements.text, element);
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       const Value result = pending_[i]->results[0];
-      const bool is_last = i + 1 == pending_.size();
       define(row_, result, "    ",
-             fmt::format("static_cast<{}>({}{})", type_text(type(result).dtype), all, is_last ? "" : ".first"));
-      all += ".second";
+             fmt::format("static_cast<{}>({})", type_text(type(result).dtype), result_text(name, i, pending_.size())));
     }
     pending_.clear();
-  }
-
-  static std::string in_row_text(std::string_view reduction, const Scope& elements, std::string_view value) {
-    return fmt::format("{}([&](std::uint32_t j) {{\n{}      return {};\n    }})", reduction, elements.text, value);
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view elements) const {

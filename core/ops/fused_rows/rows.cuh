@@ -1,27 +1,6 @@
 // Reductions of a row in generated kernels, in the order of core/ops/reduce/loops.h. `at(j)` computes element j of the
-// row.
+// row, of the type in which elements are combined.
 namespace pmaptrain::ops {
-
-template <class T>
-using ComputedInRow = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
-
-// Two reductions of the same row in one pass.
-template <class A, class B>
-struct Pair {
-  A first;
-  B second;
-};
-template <class First, class Second>
-struct PairReducer {
-  template <class T>
-  static constexpr T identity() {
-    return {First::template identity<decltype(T::first)>(), Second::template identity<decltype(T::second)>()};
-  }
-  template <class T>
-  static constexpr T combine(T acc, T x) {
-    return {First::combine(acc.first, x.first), Second::combine(acc.second, x.second)};
-  }
-};
 
 // Adds the elements after the last wide group of a row to `total`.
 template <class Reducer, unsigned n, class C, class F>
@@ -31,29 +10,27 @@ C reduce_rest(C total, F&& at) {
     C lanes[narrow];
     for (unsigned j = 0; j < narrow; ++j) lanes[j] = at(j);
     for (unsigned i = 1; i < groups; ++i) {
-      for (unsigned j = 0; j < narrow; ++j) lanes[j] = Reducer::combine(lanes[j], C(at(i * narrow + j)));
+      for (unsigned j = 0; j < narrow; ++j) lanes[j] = Reducer::combine(lanes[j], at(i * narrow + j));
     }
     for (unsigned half = narrow / 2; half > 0; half /= 2) {
       for (unsigned j = 0; j < half; ++j) lanes[j] = Reducer::combine(lanes[j], lanes[j + half]);
     }
     total = Reducer::combine(total, lanes[0]);
   }
-  for (unsigned i = groups * narrow; i < n; ++i) total = Reducer::combine(total, C(at(i)));
+  for (unsigned i = groups * narrow; i < n; ++i) total = Reducer::combine(total, at(i));
   return total;
 }
 
 // Reduction of a row by a single thread.
-template <class Reducer, class To, unsigned n, class F>
-To reduce_by_thread(F&& at) {
-  using C = ComputedInRow<decltype(at(0U))>;
-  return static_cast<To>(
-      reduce_rest<Reducer, n>(Reducer::template identity<C>(), [&](unsigned j) { return C(at(j)); }));
+template <class Reducer, unsigned n, class F>
+auto reduce_by_thread(F&& at) {
+  return reduce_rest<Reducer, n>(Reducer::template identity<decltype(at(0U))>(), at);
 }
 
 // Reduction of a row by a block of wide_group threads, all of which get the result.
-template <class Reducer, class To, unsigned n, class F>
-To reduce_by_block(F&& at) {
-  using C = ComputedInRow<decltype(at(0U))>;
+template <class Reducer, unsigned n, class F>
+auto reduce_by_block(F&& at) {
+  using C = decltype(at(0U));
   constexpr unsigned wide = wide_group, all = n / wide;
   SHARED(C, lanes, wide);
   C total = Reducer::template identity<C>();
@@ -68,7 +45,7 @@ To reduce_by_block(F&& at) {
       UNROLL for (unsigned k = 0; k < ahead; ++k) next[k] = at((done + i + k) * wide + threadIdx.x);
       UNROLL for (unsigned k = 0; k < ahead; ++k) sum = Reducer::combine(sum, next[k]);
     }
-    for (; i < rounds; ++i) sum = Reducer::combine(sum, C(at((done + i) * wide + threadIdx.x)));
+    for (; i < rounds; ++i) sum = Reducer::combine(sum, at((done + i) * wide + threadIdx.x));
     lanes[threadIdx.x] = sum;
     for (unsigned half = wide / 2; half > 0; half /= 2) {
       __syncthreads();
@@ -84,7 +61,7 @@ To reduce_by_block(F&& at) {
     total = reduce_rest<Reducer, n % wide>(total, [&](unsigned j) { return lanes[j]; });
     __syncthreads();
   }
-  return static_cast<To>(total);
+  return total;
 }
 
 // The index of the first largest element.

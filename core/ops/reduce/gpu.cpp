@@ -72,9 +72,10 @@ class ReductionKernel {
     }
     const std::int64_t parts = outputs() * reduced() * order.parts();
     make_room(parts);
-    kernel_.commands.push_back(launch_elements(kernel_name(base_ + "_column_parts", dtype()), parts,
-                                               with_source({GpuArgument::scratch(), GpuArgument::operand(0),
-                                                            number(parts), number(g_.columns), number(order.group)})));
+    kernel_.commands.push_back(launch_blocks(kernel_name(base_ + "_column_parts", dtype()),
+                                             divided_up(parts, part_lanes), part_threads,
+                                             with_source({GpuArgument::scratch(), GpuArgument::operand(0),
+                                                          number(parts), number(g_.columns), number(order.group)})));
     kernel_.commands.push_back(combine_columns(base_, request_.results[0].dtype, GpuArgument::result(0),
                                                GpuArgument::scratch(), order, outputs(), reduced()));
   }

@@ -5,6 +5,8 @@
 
 #include "core/ops/reduce/loops.h"
 #include "core/ops/support/device.cuh"
+// After what it uses.
+#include "core/ops/reduce/parts.cuh"
 
 namespace pmaptrain::ops::device {
 
@@ -130,18 +132,24 @@ __device__ void reduce_short_rows(To* out, const T* x, i64 count, const Source& 
 
 // parts[row of results, outer, part] of the columns of a matrix, in the order of ColumnOrder.
 template <class Reducer, class T>
-__device__ void reduce_column_parts(Computed<T>* parts, const T* x, i64 count, const ColumnOrder& order,
+__device__ void reduce_column_parts(Computed<T>* parts, const T* __restrict__ x, i64 count, const ColumnOrder& order,
                                     const Source& source) {
   const i64 all = order.parts(), in_blocks = order.parts_of_blocks(), wide = order.wide();
-  for_each_index(count, [&](i64 i) {
+  const i64 longest = order.wide_rows() < block_size ? order.wide_rows() : block_size;
+  const auto most = static_cast<unsigned>(longest < order.left() ? order.left() : longest);
+  for_each_block((count + part_lanes - 1) / part_lanes, [&](i64 group) {
+    const i64 own = group * part_lanes + threadIdx.x % part_lanes;
+    const i64 i = own < count ? own : count - 1;
     const i64 part = i % all, outer = i / all % source.reduced, result = i / all / source.reduced;
     const bool is_left = part >= in_blocks;
     const i64 first = is_left ? order.wide_rows() : part / wide * block_size;  // of the wide rows
     const i64 stride = is_left ? order.columns : wide;
-    const i64 until_end = is_left ? order.left() : order.wide_rows() - first;
+    const i64 rows = is_left ? order.left() : order.wide_rows() - first;
     const T* const from = x + source.offset(result, outer) + first * wide + (is_left ? part - in_blocks : part % wide);
-    parts[i] = combine_in_order<Reducer>(static_cast<Computed<T>>(*from), from + stride,
-                                         (until_end < block_size ? until_end : block_size) - 1, stride);
+    using C = Computed<T>;
+    const C sum = reduce_part<Reducer, C>(static_cast<unsigned>(rows < block_size ? rows : block_size), most,
+                                          [&](unsigned row) { return static_cast<C>(from[row * stride]); });
+    if (threadIdx.x < part_lanes && own < count) parts[own] = sum;
   });
 }
 

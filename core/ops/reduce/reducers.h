@@ -36,6 +36,27 @@ struct MaxReducer {
   }
 };
 
+// Two reductions of the same elements in one pass.
+template <class A, class B>
+struct Pair {
+  A first;
+  B second;
+};
+template <class First, class Second>
+struct PairReducer {
+  template <class T>
+  static constexpr T identity() {
+    return {First::template identity<decltype(T::first)>(), Second::template identity<decltype(T::second)>()};
+  }
+  template <class T>
+  static constexpr T combine(T acc, T x) {
+    return {First::combine(acc.first, x.first), Second::combine(acc.second, x.second)};
+  }
+};
+
+// On a GPU, a block of threads has a lane for each part of columns, and several threads that compute a lane's elements.
+inline constexpr unsigned part_lanes = 64, part_threads = 256;
+
 inline constexpr std::size_t reduce_block = 256;  // combinations of an accumulator in a block
 // The numbers of parallel accumulators: for contiguous elements, and for the rest of them.
 inline constexpr std::size_t wide_group = 64, narrow_group = 16;
