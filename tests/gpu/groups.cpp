@@ -146,11 +146,12 @@ TEST_CASE("epochs of one step are told as those of single steps, however many ar
 // One order of the examples for all members, an order for each, and a member that stops while the others go on.
 DEVICE_TEST_CASE("members of an ensemble take steps together as one by one", "[gpu]") {
   for (const std::string vary :
-       {"seed: [1, 2, 3]", "data.seed: [1, 2, 3]", "optimizer.learning_rate: [0.01, 1.0e+38, 0.02]"}) {
+       {"seed: [1, 2, 3]", "data.seed: [1, 2, 3]", "optimizer.learning_rate: [0.01, 10, 0.02]"}) {
     check_same(
         {"mesh.axes=[{members: 3}, {devices: 2}]", "ensemble={axis: members, vary: {" + vary + "}}",
          "data.source={values: {inputs: [[1], [2], [3], [4], [5], [6]], targets: [[2], [4], [6], [8], [9], [13]]}}",
-         "data.batch_size=2", "train.duration=40 steps"},
+         "data.batch_size=2", "train.duration=40 steps", "data.validation=0.34", "train.eval_every=5 steps",
+         "train.early_stopping={metric: loss, patience: 1}"},
         {1, 2});
   }
 }

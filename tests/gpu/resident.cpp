@@ -107,6 +107,7 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
     CHECK(train::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
     const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs();
     CHECK(needs.data == 2 * 11 * 2 * sizeof(float));
+    check_same_training(train_setup(setup), train_setup(setup_of_text(regression, set)));  // on the CPU
   }
 }
 

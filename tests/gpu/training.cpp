@@ -126,7 +126,7 @@ DEVICE_TEST_CASE("the members of an ensemble are evaluated together on GPUs as o
   }
 }
 
-DEVICE_TEST_CASE("masks, microbatches, dropout and ensembles train on GPUs as on the CPU", "[gpu][one][several]") {
+DEVICE_TEST_CASE("masks, microbatches and dropout train on GPUs as on the CPU", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 2});
   const std::string mlp = "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, gelu, {dense: 3}]";
   const std::vector<std::vector<std::string>> variations = {
