@@ -142,23 +142,6 @@ std::shared_ptr<const Program> program_of_layers(int layers, std::vector<std::st
 
 }  // namespace
 
-TEST_CASE("the norms of all gradients are one launch for each bucket, with clipping and without", "[gpu]") {
-  for (const auto& [set, buckets] : std::vector<std::pair<std::vector<std::string>, std::size_t>>{
-           {{}, 1},
-           {{"optimizer.clip_by_global_norm=1"}, 1},
-           {{"precision=mixed_bfloat16"}, 1},
-           {{"data.microbatches=2"}, 1},
-           {{"optimizer.groups=[{parameters: '*.bias', learning_rate_scale: 2}]"}, 2}}) {
-    INFO((set.empty() ? "" : set.front()));
-    for_each_plan(program_of_layers(12, set), {1, 2, 4}, [&, buckets = buckets](const gpu::Plan& plan, int, bool) {
-      REQUIRE(launches_of(plan, "norms").size() == buckets);
-      // The sums have an element for each parameter.
-      const auto& launch = std::get<gpu::Launch>(plan.commands[launches_of(plan, "segment_sum").front()]);
-      CHECK(launch.result_types[0].shape == Shape{24});
-    });
-  }
-}
-
 TEST_CASE("the update is a launch for each rule, whichever parameters have it", "[gpu]") {
   struct Rules {
     std::vector<std::string> set;
@@ -193,13 +176,14 @@ TEST_CASE("the update is a launch for each rule, whichever parameters have it", 
 }
 
 TEST_CASE("an optimizer has the same kernels for any number of layers, its guard and clipping included", "[gpu]") {
-  // Those after the backward pass, which ends with the last product.
+  // Those after the backward pass, which ends with the last product, or with the loop over microbatches.
   const auto program_of_set = [](const std::vector<std::string>& set, int layers) {
     return std::make_shared<const Program>(run_passes(*program_of_layers(layers, set), passes_of_gpus()));
   };
   const auto launches = [](const std::shared_ptr<const Program>& program, int gpus, bool deterministic) {
     const gpu::Plan plan = plan_of(program, gpus, {.deterministic = deterministic});
-    const std::size_t begin = launches_of(plan, "matmul").back();
+    const std::vector<std::size_t> products = launches_of(plan, "matmul"), loops = places_of<gpu::Loop>(plan);
+    const std::size_t begin = loops.empty() ? products.back() : loops.back();
     const std::vector<std::size_t> all = places_of<gpu::Launch>(plan);
     return std::count_if(all.begin(), all.end(), [&](std::size_t at) { return at > begin; });
   };
@@ -208,6 +192,8 @@ TEST_CASE("an optimizer has the same kernels for any number of layers, its guard
       {decay},
       {decay, "optimizer.weight_decay_exclude='*.bias'"},
       {decay, "optimizer.clip_by_global_norm=1"},
+      {decay, "precision=mixed_bfloat16"},
+      {decay, "data.microbatches=2"},
       {decay, "optimizer.clip=0.1", "optimizer.clip_by_global_norm=1"},
       {"optimizer.adam={}", "optimizer.clip=0.1", "optimizer.clip_by_global_norm=1"},
       {"optimizer.rmsprop={momentum: 0.9}"}};
