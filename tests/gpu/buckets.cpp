@@ -61,49 +61,6 @@ std::string random_sums(std::uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("a step on buckets gives the interpreter's values on every number of GPUs", "[gpu]") {
-  // With products over rows, a sum over rows and a loss in one message, over two axes.
-  check_program_on_all(program_of(R"(mesh a=2 b=4
-params %bucket:f32[128]{}
-params %other:f32[64]{}
-state %mu:f32[128]{}
-batch %x:f32[6,5]{a, b}
-batch %y:f32[6,3]{a, b}
-%w, %c, %b = unpack[shapes=[[5,3],[0],[3,1,3]]] %bucket
-%scale = unpack[shapes=[[3]]] %other
-%vw = pvary[axes={a, b}] %w
-%vb = pvary[axes={a, b}] %b
-%vs = pvary[axes={a, b}] %scale
-%first = slice[starts=[1,0,0], limits=[2,1,3]] %vb
-%bias = reshape[shape=[3]] %first
-%rows = broadcast[shape=[6,3], dims=[1]] %bias
-%factors = broadcast[shape=[6,3], dims=[1]] %vs
-%p = matmul %x, %vw
-%q = add %p, %rows
-%r = add %q, %factors
-%d = sub %r, %y
-%gw = matmul[transpose_a=true] %x, %d
-%gb = reduce_sum[dims=[0]] %d
-%gv = broadcast[shape=[3,1,3], dims=[2]] %gb
-%none = pvary[axes={a, b}] %c
-%g = pack %gw, %none, %gv
-%h = pack %gb
-%loss = reduce_sum[dims=[0,1]] %d
-%s, %t, %total = psum[axes={a, b}] %g, %h, %loss
-%sign = sign %s
-%m2 = add %mu, %s
-%b2 = sub %bucket, %sign
-%sign_t = sign %t
-%o2 = add %other, %sign_t
-update %bucket = %b2
-update %other = %o2
-update %mu = %m2
-return total = %total
-return s = %s
-return w = %w
-)"));
-}
-
 TEST_CASE("random sums of buckets are the interpreter's on every number of GPUs", "[gpu]") {
   for (const std::uint32_t seed :
        test::some_seeds(4 / test::slices_with_sanitizer(2), 24, 4 * test::slices_with_sanitizer(5))) {
