@@ -353,7 +353,7 @@ void add_rows(Generated& kernels) {
 
 // A layer norm, whose scale is one vector for all rows.
 void add_norms(Generated& kernels) {
-  for (const std::string length : {"3", "100"}) {
+  for (const std::string length : {"3", "64", "100", "1000"}) {
     const Program& program = kernels.keep(parse_program(
         "batch %x:f32[4," + length + "]{}\nbatch %v:bf16[" + length + "]{}\n%a = fused_rows[length=" + length +
             "] %x, %v (%p:f32[4," + length + "]{}, %q:bf16[" + length +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -41,6 +42,7 @@ class RowsWriter {
       if (is_full(region.params[i])) length_ = numel(request.operands[i]) / rows_;
     }
     is_long_ = length_ >= static_cast<std::int64_t>(wide_group);
+    keeps_ = is_long_ && keeps_elements();
     all_rows_ = rows_ * request.devices;
   }
 
@@ -74,6 +76,29 @@ class RowsWriter {
     std::string text;
     std::unordered_map<std::int32_t, std::string> known;
   };
+
+  // The elements of a thread in the row of a block.
+  std::int64_t own_elements() const { return divided_up(length_, static_cast<std::int64_t>(wide_group)); }
+
+  // Whether a thread keeps its elements of the operands in registers between the passes over a row.
+  bool keeps_elements() const {
+    constexpr std::int64_t most_elements = 32, most_registers = 96;
+    std::int64_t full = 0;
+    for (const Value param : request_.region->params) full += is_full(param) ? 1 : 0;
+    const std::vector<Equation>& equations = request_.region->equations;
+    return own_elements() <= most_elements && full * own_elements() <= most_registers &&
+           std::none_of(equations.begin(), equations.end(),
+                        [](const Equation& equation) { return equation.op.as<Argmax>() != nullptr; });
+  }
+
+  // Loads the thread's elements of an operand into an array.
+  void keep(std::size_t operand, std::string_view load) {
+    if (!kept_.insert(operand).second) return;
+    loads_ += fmt::format("    {0} q{1}[{2}];\n    UNROLL for (unsigned k = 0; k < {2}; ++k) {{\n",
+                          type_text(request_.operands[operand].dtype), operand, own_elements());
+    loads_ += fmt::format("      const auto j = k * {}u + threadIdx.x;\n      if (j < {}u) q{}[k] = {};\n    }}\n",
+                          wide_group, length_, operand, load);
+  }
 
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
   bool is_full(Value value) const { return numel(type(value)) == rows_ * op_.length; }
@@ -114,7 +139,10 @@ class RowsWriter {
     const auto param = params_.find(value.id);
     if (param != params_.end()) {
       const char* const row = request_.stacked[param->second] ? "row" : here();
-      return define(scope, value, indent, fmt::format("a{}[{} * {}u + j]", param->second, row, length_));
+      const std::string load = fmt::format("a{}[{} * {}u + j]", param->second, row, length_);
+      if (!keeps_) return define(scope, value, indent, load);
+      keep(param->second, load);
+      return define(scope, value, indent, fmt::format("q{}[k]", param->second));
     }
     const Equation& equation = *made_by_.at(value.id);
     if (const auto vector = vector_of(equation)) {
@@ -190,8 +218,9 @@ class RowsWriter {
                                            : fmt::format("reduce_by_{}<{}, {}>", by, all.reducer, length_);
     const std::string element = is_argmax ? in_element(pending_.front()->operands[0], elements) : all.element;
     const std::string name = fmt::format("v{}", names_++);
-    row_.text += fmt::format("    const auto {} = {}([&](std::uint32_t j) {{\n{}      return {};\n    }});\n", name,
-                             function, elements.text, element);
+    row_.text +=
+        fmt::format("    const auto {} = {}([&](unsigned k, std::uint32_t j) {{\n{}      return {};\n    }});\n", name,
+                    function, elements.text, element);
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       const Value result = pending_[i]->results[0];
       define(row_, result, "    ",
@@ -209,11 +238,15 @@ class RowsWriter {
                 : fmt::format("  for (auto row = first_element<{0}>(); row < {1}u; row += all_threads<{0}>()) {{\n",
                               index, all_rows_);
     if (divides_) text += fmt::format("    const auto d = row / {0}u, i = row % {0}u;\n", rows_);
-    text += row_.text;
+    text += loads_ + row_.text;
     if (!elements.empty()) {
-      text += is_long_ ? fmt::format("    UNROLL_BY(4) for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n",
-                                     length_, wide_group)
-                       : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", length_);
+      text += keeps_ ? fmt::format(
+                           "    UNROLL for (unsigned k = 0; k < {0}; ++k) {{\n      const auto j = k * {1}u + "
+                           "threadIdx.x;\n      if (j >= {2}u) continue;\n",
+                           own_elements(), wide_group, length_)
+              : is_long_ ? fmt::format("    UNROLL_BY(4) for (std::uint32_t j = threadIdx.x; j < {}u; j += {}u) {{\n",
+                                       length_, wide_group)
+                         : fmt::format("    for (std::uint32_t j = 0; j < {}u; ++j) {{\n", length_);
       text += std::string(elements) + "    }\n";
     }
     return text + "  }\n}\n";
@@ -232,7 +265,9 @@ class RowsWriter {
   const GpuRequest& request_;
   const std::string_view name_;
   std::int64_t length_;  // length of the rows of this request
-  bool is_long_ = false;
+  bool is_long_ = false, keeps_ = false;
+  std::set<std::size_t> kept_;            // operands whose elements a thread keeps
+  std::string loads_;                     // the loads of these
   std::int64_t rows_ = 0, all_rows_ = 0;  // rows of one device, and of all devices
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
