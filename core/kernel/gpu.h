@@ -90,8 +90,12 @@ struct GpuConv {
   std::int64_t calls = 1;  // 1 if all logical devices are one batch; otherwise one call for each logical device
 };
 
-// Runs a kernel whose code is generated from the equation.
+// Runs kernels whose code is generated from the equation, one after another.
 struct GpuGenerated {};
+// The name of the function of a launch of generated code; `name` is that of the first one.
+inline std::string generated_name(std::string_view name, std::size_t launch) {
+  return std::string(name) + (launch == 0 ? "" : "_" + std::to_string(launch));
+}
 
 using GpuCommand = std::variant<GpuLaunch, GpuMatmul, GpuConv, GpuGenerated>;
 

@@ -22,7 +22,7 @@ const GpuKernel generated{{GpuGenerated{}}, 0};
 const char* text_of_kernel = "";
 
 gpu::GeneratedSource generate(const Op&, const GpuRequest&) {
-  return {text_of_kernel, {"generated", {1, 1, 1}, 256, {GpuArgument::result(0)}}};
+  return {text_of_kernel, {{"generated", {1, 1, 1}, 256, {GpuArgument::result(0)}}}};
 }
 
 // Prepares one equation of generated code.
@@ -46,7 +46,7 @@ gpu::GeneratedSource generate_numbered(const Op& op, const GpuRequest&) {
   const double number = ops::splat_of(op).value_or(0);
   const std::string literal = number == 3 ? "wrong" : std::to_string(number);
   return {"extern \"C\" __global__ void generated(double* y) { *y = " + literal + "; }",
-          {"generated", {1, 1, 1}, 1, {GpuArgument::result(0)}}};
+          {{"generated", {1, 1, 1}, 1, {GpuArgument::result(0)}}}};
 }
 
 std::vector<std::filesystem::path> kept_in(const std::filesystem::path& cache) {

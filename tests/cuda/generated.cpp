@@ -75,7 +75,11 @@ class Generated {
     }
     const auto folder = own_folder();
     const RunKernel run = compile(folder.get());
-    for (std::size_t number = 0; number < cases_.size(); ++number) check(number, run);
+    int function = 0;
+    for (std::size_t number = 0; number < cases_.size(); ++number) {
+      check(number, function, run);
+      function += static_cast<int>(sources_[number].launches.size());
+    }
   }
 
  private:
@@ -95,7 +99,10 @@ class Generated {
       const KernelCase& c = cases_[i];
       sources_.push_back(ops::gpu_source(c.op, c.request(), names_.emplace_back(fmt::format("k{}", i))));
       text += sources_.back().text;
-      table += fmt::format("  [](void* const* arguments) {{ call(k{}, arguments); }},\n", i);
+      for (std::size_t launch = 0; launch < sources_.back().launches.size(); ++launch) {
+        table += fmt::format("  [](void* const* arguments) {{ call({}, arguments); }},\n",
+                             generated_name(names_.back(), launch));
+      }
     }
     std::string end(driver);
     end.insert(end.find("extern"), "void (*const kernels[])(void* const*) = {\n" + table + "};\n");
@@ -112,7 +119,7 @@ class Generated {
     return reinterpret_cast<RunKernel>(::dlsym(handle, "run_kernel"));
   }
 
-  void check(std::size_t number, RunKernel run) {
+  void check(std::size_t number, int first_function, RunKernel run) {
     const KernelCase& c = cases_[number];
     const std::vector<Bytes> expected = run_reference(c);
     for (int order = 0; order < 3; ++order) {
@@ -129,17 +136,11 @@ class Generated {
         copy.insert(copy.end(), c.values[i].begin(), c.values[i].end());
         from.push_back(copy.data() + by);
       }
-      const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
-      Bytes scratch(kernel.scratch_bytes, std::byte{0xff});
-      const HostMemory memory{from, to, scratch.data()};
-      for (const GpuCommand& command : kernel.commands) {
-        if (const auto* const launch = std::get_if<GpuLaunch>(&command)) {
-          launch_on_host(*launch, memory, static_cast<ThreadOrder>(order), 1);
-          continue;
-        }
-        const GpuLaunch& generated = sources_[number].launch;
-        run(static_cast<int>(number), generated.blocks[0], generated.threads, order,
-            addresses_of(generated, memory).data());
+      Bytes scratch(make_gpu_kernel(c.op, c.request()).scratch_bytes, std::byte{0xff});
+      int function = first_function;
+      for (const GpuLaunch& launch : sources_[number].launches) {
+        run(function++, launch.blocks[0], launch.threads, order,
+            addresses_of(launch, {from, to, scratch.data()}).data());
       }
       const std::string differs = difference(c.results, results, expected);
       INFO(sources_[number].text << "on " << c.devices << " devices, order " << order << ": " << differs);
@@ -483,9 +484,9 @@ TEST_CASE("what is generated is one kernel whose shapes are constants", "[cuda]"
   }
 }
 )");
-  CHECK(source.launch.blocks[0] == 1);
-  CHECK(source.launch.threads == 256);
-  CHECK(source.launch.arguments.size() == 3);
+  CHECK(source.launches[0].blocks[0] == 1);
+  CHECK(source.launches[0].threads == 256);
+  CHECK(source.launches[0].arguments.size() == 3);
 }
 
 TEST_CASE("equations of elementwise ops are left to generated code, and those of no elements to nobody", "[cuda]") {

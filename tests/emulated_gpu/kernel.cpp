@@ -39,10 +39,6 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
   for (const Type& type : request.results) result_bytes_.push_back(bytes(type) * devices);
   if (request.region != nullptr) region_ = *request.region;
 
-  if (kernel.find<GpuGenerated>() != nullptr) {
-    commands_.push_back(run_reference(op, request));
-    return;
-  }
   for (const GpuCommand& command : kernel.commands) {
     if (const auto* const launch = std::get_if<GpuLaunch>(&command)) {
       commands_.push_back([launch = *launch, &options](const test::HostMemory& memory) {
@@ -51,8 +47,10 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
       });
     } else if (const auto* const product = std::get_if<GpuMatmul>(&command)) {
       commands_.push_back(run_by_library(*product, request));
+    } else if (const auto* const conv = std::get_if<GpuConv>(&command)) {
+      commands_.push_back(run_by_library(*conv, request));
     } else {
-      commands_.push_back(run_by_library(std::get<GpuConv>(command), request));
+      commands_.push_back(run_reference(op, request));
     }
   }
 }

@@ -17,7 +17,7 @@ namespace pmaptrain::emulation {
 class EmulatedKernel {
  public:
   // Launches are run by their kernels' source, the threads in an order by the seed; calls of libraries as they are
-  // described; in place of a kernel with generated code, the reference of the op. The options outlive the kernel.
+  // described; in place of generated code, the reference of the op. The options outlive the kernel.
   EmulatedKernel(const Op& op, const GpuRequest& request, const GpuKernel& kernel, const test::Emulation& options);
   EmulatedKernel(const EmulatedKernel&) = delete;
   EmulatedKernel& operator=(const EmulatedKernel&) = delete;

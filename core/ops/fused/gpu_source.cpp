@@ -49,7 +49,7 @@ class Writer {
     body_ = fmt::format("    r0[e] = {}_values[e % {}];\n", name_, local_);
     const std::string text = fmt::format("__device__ const {} {}_values[] = {{{}}};\n", word, name_, words) +
                              kernel_text(fmt::format("{}* r0", word));
-    return {text, launch()};
+    return {text, {launch()}};
   }
 
  private:
@@ -159,7 +159,7 @@ class Writer {
     }
     parameters.resize(parameters.size() - 2);
     choose_pack();
-    return {kernel_text(parameters), launch()};
+    return {kernel_text(parameters), {launch()}};
   }
 
   // The elements of a thread: as many of the smallest ones as are 16 bytes, but at most 8. One where arrays are so

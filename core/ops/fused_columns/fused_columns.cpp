@@ -59,11 +59,21 @@ std::vector<Type> FusedColumns::infer(const InferContext& context) const {
     throw TypeError(8, "fused_columns: nothing in its region sums the rows of a matrix",
                     "it yields sums over all leading dimensions, of at least two rows and two columns");
   }
-  std::vector<Value> sums;
+  std::vector<Value> sums;  // and what is computed from them
   for (const Equation& equation : body.equations) {
     const auto* const sum = equation.op.as<ReduceSum>();
     if (sum == nullptr) {
-      expect_in_chain(name, equation, matrix->elements(), body.params, context.types);
+      const bool is_of_columns = numel(type(equation.results[0])) == matrix->columns;
+      expect_in_chain(name, equation, is_of_columns ? matrix->columns : matrix->elements(), body.params, context.types);
+      if (!is_of_columns) continue;
+      if (equation.op.as<Broadcast>() != nullptr && numel(type(equation.operands[0])) != matrix->columns &&
+          numel(type(equation.operands[0])) != 1) {
+        throw TypeError(8,
+                        fmt::format("fused_columns: broadcast reads {}, in a chain over {} columns",
+                                    describe(type(equation.operands[0])), matrix->columns),
+                        "what is computed for a column has an operand for each column, or one for all");
+      }
+      sums.push_back(equation.results[0]);
       continue;
     }
     const Type& operand = type(equation.operands[0]);
@@ -80,7 +90,7 @@ std::vector<Type> FusedColumns::infer(const InferContext& context) const {
     const bool is_sum = std::find(sums.begin(), sums.end(), body.results[i]) != sums.end();
     if (!is_sum || result.varying != context.operands.front().varying) {
       throw TypeError(8, fmt::format("fused_columns: yields {}, which is no sum", describe(result)),
-                      "each result is a sum of the region, and varies as the operands do");
+                      "each result is a sum of the region or computed from sums, and varies as the operands do");
     }
   }
   const bool has_matrix = std::any_of(context.operands.begin(), context.operands.end(),

@@ -1,6 +1,6 @@
-// Sums over rows of elements that a chain computes, for example the statistics of a batch norm: the elements are never
-// stored. For GPUs only: on the CPU, a tile of them stays in the cache anyway. The passes for GPUs create these
-// equations (core/passes/fuse_columns.h).
+// Sums over rows of elements that a chain computes, and what another chain makes of the sums: for example the
+// statistics of a batch norm. The elements are never stored. For GPUs only: on the CPU, a tile of them stays in the
+// cache anyway. The passes for GPUs create these equations (core/passes/fuse_columns.h).
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@
 
 namespace pmaptrain::ops {
 
-// The region has a parameter for each operand, of its type, and yields sums. Its equations are those of a fused chain
-// over the elements of a matrix, and reduce_sums of such values over all rows, with equally many rows and columns each.
-// At least one parameter has an element for each element of the matrix. A call may be for the rows of several devices,
-// one after another: of the operands that have these rows.
+// The region has a parameter for each operand, of its type. Its equations are those of a fused chain over the elements
+// of a matrix; reduce_sums of such values over all rows, with equally many rows and columns each; and those of a chain
+// over the columns. It yields sums and values of the second chain. At least one parameter has an element for each
+// element of the matrix. A call may be for the rows of several devices, one after another: of the operands that have
+// these rows.
 struct FusedColumns {
   static constexpr std::string_view name = "fused_columns";
   static constexpr bool local = true;

@@ -22,31 +22,13 @@ class ColumnsWriter {
       : request_(request), name_(name), parts_(parts_of_sums(request)) {
     const Region& region = *request.region;
     for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
-    for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
+    for (const Equation& equation : region.equations) {
+      made_by_[equation.results[0].id] = &equation;
+      if (equation.op.as<ReduceSum>() != nullptr) sums_.push_back(&equation);
+    }
   }
 
-  GpuSource write() {
-    const std::int64_t count = parts_.order.parts() * request_.devices;
-    const std::size_t sums = request_.results.size();
-    std::string parameters, stores;
-    std::vector<GpuArgument> arguments;
-    std::vector<ReductionText> reductions;
-    for (std::size_t i = 0; i < sums; ++i) {
-      const Equation& sum = *made_by_.at(request_.region->results[i].id);
-      const Value operand = sum.operands[0];
-      reductions.push_back(reduction_text(sum.op, type(operand).dtype, in_element(operand)));
-      parameters += fmt::format("{}* __restrict__ p{}, ", reductions.back().type, i);
-      stores += fmt::format("      p{}[part] = {};\n", i, result_text("sums", i, sums));
-      arguments.push_back(GpuArgument::scratch(parts_.offsets[i]));
-    }
-    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
-      parameters += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
-      arguments.push_back(GpuArgument::operand(i));
-    }
-    parameters.resize(parameters.size() - 2);
-    return {kernel_text(count, parameters, joined(reductions), stores),
-            launch_blocks(name_, divided_up(count, part_lanes), part_threads, std::move(arguments))};
-  }
+  GpuSource write() { return {sums_text() + columns_text(), {launch(false), launch(true)}}; }
 
  private:
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
@@ -97,15 +79,46 @@ class ColumnsWriter {
   }
   std::int64_t elements() const { return parts_.order.rows * parts_.order.columns; }
 
-  // A thread has a lane, and the lane a part (parts.cuh). Lanes after the last part compute it again.
-  std::string kernel_text(std::int64_t count, std::string_view parameters, const ReductionText& sums,
-                          std::string_view stores) const {
+  // The parameters for the parts of sums, and for operands.
+  std::string parameters(std::string_view parts) const {
+    std::string text;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const DType dtype = type(sums_[i]->operands[0]).dtype;
+      text += fmt::format("{}{}* __restrict__ p{}, ", parts, reduction_text(sums_[i]->op, dtype, "").type, i);
+    }
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) {
+      text += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
+    }
+    text.resize(text.size() - 2);
+    return text;
+  }
+
+  GpuLaunch launch(bool of_columns) const {
+    std::vector<GpuArgument> arguments;
+    for (std::size_t i = 0; of_columns && i < request_.results.size(); ++i) arguments.push_back(GpuArgument::result(i));
+    for (const std::size_t offset : parts_.offsets) arguments.push_back(GpuArgument::scratch(offset));
+    for (std::size_t i = 0; i < request_.operands.size(); ++i) arguments.push_back(GpuArgument::operand(i));
+    const std::int64_t count = (of_columns ? parts_.order.columns : parts_.order.parts()) * request_.devices;
+    return launch_blocks(name_, divided_up(count, part_lanes), part_threads, std::move(arguments));
+  }
+
+  // The parts: a thread has a lane, and the lane a part (parts.cuh). Lanes after the last part compute it again.
+  std::string sums_text() {
+    std::vector<ReductionText> reductions;
+    std::string stores;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const Value operand = sums_[i]->operands[0];
+      reductions.push_back(reduction_text(sums_[i]->op, type(operand).dtype, in_element(operand)));
+      stores += fmt::format("      p{}[part] = {};\n", i, result_text("sums", i, sums_.size()));
+    }
+    const ReductionText sums = joined(reductions);
+    const std::int64_t count = parts_.order.parts() * request_.devices;
     constexpr auto block = static_cast<std::int64_t>(reduce_block);
     const ColumnOrder& order = parts_.order;
     const bool is_small = elements() * request_.devices < std::int64_t{1} << 31;
     const std::string_view index = is_small ? "std::uint32_t" : "std::uint64_t";
     const std::int64_t in_blocks = order.parts_of_blocks(), wide = order.wide(), last = order.wide_rows() % block;
-    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters);
+    std::string text = fmt::format("extern \"C\" __global__ void {}({}) {{\n", name_, parameters(""));
     text += fmt::format("  for (auto group = blockIdx.x; group < {}u; group += gridDim.x) {{\n",
                         divided_up(count, part_lanes));
     text += fmt::format("    const {} part = group * part_lanes + threadIdx.x % part_lanes;\n", index);
@@ -124,12 +137,63 @@ class ColumnsWriter {
     }
     text += thread_;
     const std::int64_t most = std::max(std::min(order.wide_rows(), block), order.left());
-    text += fmt::format("    const auto sums = reduce_part<{}, {}>(count, {}, [&](unsigned row) {{\n", sums.reducer,
-                        sums.type, most);
+    text += fmt::format(
+        "    const auto sums = reduce_part<{0}, {1}>({0}::identity<{1}>(), count, {2}, [&](unsigned row) {{\n",
+        sums.reducer, sums.type, most);
     text += fmt::format("      const {} i = first + row * stride;\n{}      return {};\n    }});\n", index, element_,
                         sums.element);
     text += fmt::format("    if (threadIdx.x < part_lanes && part < {}u) {{\n{}    }}\n", count, stores);
     return text + "  }\n}\n";
+  }
+
+  // ---- the columns
+
+  std::string in_column(Value value) {
+    const auto known = known_.find(value.id);
+    if (known != known_.end()) return known->second;
+    const auto param = params_.find(value.id);
+    if (param != params_.end()) {
+      const std::int64_t size = numel(request_.operands[param->second]);
+      const std::string at = at_device(param->second, size, size == 1 ? "0" : "column");
+      return define(element_, "      ", value, fmt::format("a{}[{}]", param->second, at));
+    }
+    const Equation& equation = *made_by_.at(value.id);
+    std::string operands;
+    for (const Value operand : equation.operands) operands += (operands.empty() ? "" : ", ") + in_column(operand);
+    if (equation.op.rules().view || equation.op.as<Broadcast>() != nullptr) return known_[value.id] = operands;
+    return define(element_, "      ", value, element_text(equation.op, type(value).dtype, operands));
+  }
+
+  std::string columns_text() {
+    const ColumnOrder& order = parts_.order;
+    const std::int64_t count = order.columns * request_.devices;
+    known_.clear();
+    element_.clear();
+    std::string results, sums;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const Value sum = sums_[i]->results[0];
+      const ReductionText reduction = reduction_text(sums_[i]->op, type(sums_[i]->operands[0]).dtype, "");
+      const std::string identity = fmt::format("{}::identity<{}>()", reduction.reducer, reduction.type);
+      define(sums, "    ", sum,
+             fmt::format("static_cast<{}>(combine_parts<{}>({}, p{} + d * {}u + column, {}, {}, {}, {}))",
+                         type_text(type(sum).dtype), reduction.reducer, identity, i, order.parts(), order.columns,
+                         order.group, order.blocks(), order.left() > 0));
+    }
+    std::string stores;
+    for (std::size_t i = 0; i < request_.results.size(); ++i) {
+      const Value result = request_.region->results[i];
+      results += fmt::format("{}* __restrict__ r{}, ", type_text(type(result).dtype), i);
+      stores += fmt::format("      r{}[e] = {};\n", i, in_column(result));
+    }
+    return fmt::format("extern \"C\" __global__ void {}({}{}) {{\n", generated_name(name_, 1), results,
+                       parameters("const ")) +
+           fmt::format("  for (auto group = blockIdx.x; group < {}u; group += gridDim.x) {{\n",
+                       divided_up(count, part_lanes)) +
+           "    const std::uint32_t own = group * part_lanes + threadIdx.x % part_lanes;\n" +
+           fmt::format("    const std::uint32_t e = own < {0}u ? own : {1}u, d = e / {2}u, column = e % {2}u;\n", count,
+                       count - 1, order.columns) +
+           sums + fmt::format("    if (threadIdx.x < part_lanes && own < {}u) {{\n", count) + element_ + stores +
+           "    }\n  }\n}\n";
   }
 
   const GpuRequest& request_;
@@ -137,6 +201,7 @@ class ColumnsWriter {
   const PartsOfSums parts_;
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
+  std::vector<const Equation*> sums_;
   std::unordered_map<std::int32_t, std::string> known_;  // by value: its name
   std::string thread_, element_;                         // definitions for a thread, and for each of its elements
   int names_ = 0;
@@ -148,11 +213,11 @@ PartsOfSums parts_of_sums(const GpuRequest& request) {
   const Matrix matrix = matrix_of(request);
   PartsOfSums parts{column_order(matrix.rows, matrix.columns), {}, 0};
   const auto count = static_cast<std::size_t>(parts.order.parts() * request.devices);
-  for (const Value result : request.region->results) {
-    const Type& sum = request.types[static_cast<std::size_t>(result.id)];
-    const DType computed = sum.dtype == DType::bf16 ? DType::f32 : sum.dtype;
+  for (const Equation& equation : request.region->equations) {
+    if (equation.op.as<ReduceSum>() == nullptr) continue;
+    const DType dtype = request.types[static_cast<std::size_t>(equation.operands[0].id)].dtype;
     parts.offsets.push_back(parts.bytes);
-    parts.bytes += (count * size_of(computed) + 15) / 16 * 16;
+    parts.bytes += (count * size_of(dtype == DType::bf16 ? DType::f32 : dtype) + 15) / 16 * 16;
   }
   return parts;
 }

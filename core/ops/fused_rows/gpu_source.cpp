@@ -68,7 +68,7 @@ class RowsWriter {
       parameters += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
     }
     parameters.resize(parameters.size() - 2);
-    return {kernel_text(parameters, elements.text), launch()};
+    return {kernel_text(parameters, elements.text), {launch()}};
   }
 
  private:

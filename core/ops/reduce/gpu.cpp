@@ -1,11 +1,8 @@
 #include "core/ops/support/gpu.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
-#include "core/ops/reduce/gpu.h"
 #include "core/ops/reduce/groups.h"
 #include "core/ops/reduce/loops.h"
 #include "core/ops/reduce/reduce.h"
@@ -76,8 +73,10 @@ class ReductionKernel {
                                              divided_up(parts, part_lanes), part_threads,
                                              with_source({GpuArgument::scratch(), GpuArgument::operand(0),
                                                           number(parts), number(g_.columns), number(order.group)})));
-    kernel_.commands.push_back(combine_columns(base_, request_.results[0].dtype, GpuArgument::result(0),
-                                               GpuArgument::scratch(), order, outputs(), reduced()));
+    kernel_.commands.push_back(launch_blocks(
+        kernel_name(base_ + "_columns", request_.results[0].dtype), divided_up(count, part_lanes), part_threads,
+        {GpuArgument::result(0), GpuArgument::scratch(), number(count), number(g_.rows), number(g_.columns),
+         number(order.group), number(reduced())}));
   }
 
   DType dtype() const { return request_.operands[0].dtype; }
@@ -133,14 +132,6 @@ GpuKernel reduce_kernel(std::string base, const GpuRequest& request, std::span<c
 }
 
 }  // namespace
-
-GpuLaunch combine_columns(std::string_view base, DType to, GpuArgument result, GpuArgument parts,
-                          const ColumnOrder& order, std::int64_t rows, std::int64_t outers) {
-  const std::int64_t count = rows * order.columns;
-  return launch_elements(
-      kernel_name(fmt::format("{}_columns", base), to), count,
-      {result, parts, number(count), number(order.rows), number(order.columns), number(order.group), number(outers)});
-}
 
 GpuKernel ReduceSum::gpu(const GpuRequest& request) const { return reduce_kernel("sum", request, dims); }
 GpuKernel ReduceMax::gpu(const GpuRequest& request) const { return reduce_kernel("max", request, dims); }

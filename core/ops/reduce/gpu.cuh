@@ -147,7 +147,8 @@ __device__ void reduce_column_parts(Computed<T>* parts, const T* __restrict__ x,
     const i64 rows = is_left ? order.left() : order.wide_rows() - first;
     const T* const from = x + source.offset(result, outer) + first * wide + (is_left ? part - in_blocks : part % wide);
     using C = Computed<T>;
-    const C sum = reduce_part<Reducer, C>(static_cast<unsigned>(rows < block_size ? rows : block_size), most,
+    const C sum = reduce_part<Reducer, C>(Reducer::template identity<C>(),
+                                          static_cast<unsigned>(rows < block_size ? rows : block_size), most,
                                           [&](unsigned row) { return static_cast<C>(from[row * stride]); });
     if (threadIdx.x < part_lanes && own < count) parts[own] = sum;
   });
@@ -156,27 +157,17 @@ __device__ void reduce_column_parts(Computed<T>* parts, const T* __restrict__ x,
 template <class Reducer, class To>
 __device__ void reduce_columns(To* out, const Computed<To>* parts, i64 count, const ColumnOrder& order, i64 outers) {
   using C = Computed<To>;
-  const i64 wide = order.wide(), in_blocks = order.parts_of_blocks();
-  for_each_index(count, [&](i64 i) {
+  for_each_block((count + part_lanes - 1) / part_lanes, [&](i64 group) {
+    const i64 own = group * part_lanes + threadIdx.x % part_lanes;
+    const i64 i = own < count ? own : count - 1;
     const i64 column = i % order.columns, result = i / order.columns;
     C reduced = Reducer::template identity<C>();
     for (i64 outer = 0; outer < outers; ++outer) {
-      const C* const own = parts + (result * outers + outer) * order.parts() + column;
-      if (order.group == 1) {
-        for (i64 at = 0; at < in_blocks; at += wide) reduced = Reducer::combine(reduced, own[at]);
-        continue;
-      }
-      // Finally reduce the rows within a wide row, and the rows after the last wide row.
-      C sum{};
-      for (i64 member = 0; member < wide; member += order.columns) {
-        C total = Reducer::template identity<C>();
-        for (i64 at = 0; at < in_blocks; at += wide) total = Reducer::combine(total, own[at + member]);
-        sum = member == 0 ? total : Reducer::combine(sum, total);
-      }
-      reduced = Reducer::combine(reduced, sum);
-      if (order.left() > 0) reduced = Reducer::combine(reduced, own[in_blocks]);
+      reduced = combine_parts<Reducer>(reduced, parts + (result * outers + outer) * order.parts() + column,
+                                       static_cast<unsigned>(order.columns), static_cast<unsigned>(order.group),
+                                       static_cast<unsigned>(order.blocks()), order.left() > 0);
     }
-    out[i] = static_cast<To>(reduced);
+    if (threadIdx.x < part_lanes && own < count) out[i] = static_cast<To>(reduced);
   });
 }
 

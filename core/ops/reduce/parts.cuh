@@ -2,15 +2,14 @@
 // this file, and generated ones begin with its text.
 namespace pmaptrain::ops {
 
-// Reduces `count` elements in order for each lane, at most `most` in any lane; `at(row)` computes one. All threads
-// compute elements, so loads of many rows are under way at once; the first thread of a lane combines them, and has the
-// result. All threads of the block must call this.
+// Combines `sum` with `count` elements in order for each lane, at most `most` in any lane; `at(row)` computes one. All
+// threads compute elements, so loads of many rows are under way at once; the first thread of a lane combines them, and
+// has the result. All threads of the block must call this.
 template <class Reducer, class V, class F>
-__device__ V reduce_part(unsigned count, unsigned most, F&& at) {
+__device__ V reduce_part(V sum, unsigned count, unsigned most, F&& at) {
   constexpr unsigned rows = 32, helpers = part_threads / part_lanes;
   SHARED(V, tile, rows * part_lanes);
   const unsigned lane = threadIdx.x % part_lanes, helper = threadIdx.x / part_lanes;
-  V sum = Reducer::template identity<V>();
   for (unsigned begin = 0; begin < most; begin += rows) {
     V next[rows / helpers] = {};
     UNROLL for (unsigned j = 0; j < rows / helpers; ++j) {
@@ -26,6 +25,27 @@ __device__ V reduce_part(unsigned count, unsigned most, F&& at) {
     __syncthreads();
   }
   return sum;
+}
+
+// Combines `reduced` with the parts of a column, each lane with its own: `own` points to the first one, of a matrix
+// with `blocks` blocks of wide rows of `group` rows each, and a part of what is left after the last wide row if
+// `has_left`. The first thread of a lane has the result. All threads of the block must call this.
+template <class Reducer, class V>
+__device__ V combine_parts(V reduced, const V* own, unsigned columns, unsigned group, unsigned blocks, bool has_left) {
+  const auto reduce_member = [&](V sum, unsigned member) {
+    return reduce_part<Reducer, V>(sum, blocks, blocks, [&](unsigned block) {
+      return own[(static_cast<std::size_t>(block) * group + member) * columns];
+    });
+  };
+  if (group == 1) return reduce_member(reduced, 0);
+  V sum{};
+  for (unsigned member = 0; member < group; ++member) {
+    const V total = reduce_member(Reducer::template identity<V>(), member);
+    sum = member == 0 ? total : Reducer::combine(sum, total);
+  }
+  reduced = Reducer::combine(reduced, sum);
+  if (has_left) reduced = Reducer::combine(reduced, own[static_cast<std::size_t>(blocks) * group * columns]);
+  return reduced;
 }
 
 }  // namespace pmaptrain::ops

@@ -7,7 +7,7 @@
 namespace pmaptrain::cuda {
 namespace {
 
-class Launch : public PreparedCommand {
+class Launch final : public PreparedCommand {
  public:
   // `kernel` is null if there is no GPU; then run() must not be called.
   Launch(const GpuLaunch& launch, const void* kernel)
@@ -37,13 +37,18 @@ class Launch : public PreparedCommand {
   std::vector<void*> addresses_;  // addresses of the elements of values_
 };
 
-class GeneratedLaunch final : public Launch {
+class GeneratedLaunches final : public PreparedCommand {
  public:
-  GeneratedLaunch(const GpuLaunch& launch, OwnLibrary library, const void* kernel)
-      : Launch(launch, kernel), library_(std::move(library)) {}
+  GeneratedLaunches(OwnLibrary library, std::vector<std::unique_ptr<PreparedCommand>> launches)
+      : library_(std::move(library)), launches_(std::move(launches)) {}
+
+  void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
+    for (const auto& launch : launches_) launch->run(stream, arguments);
+  }
 
  private:
   OwnLibrary library_;
+  std::vector<std::unique_ptr<PreparedCommand>> launches_;
 };
 
 }  // namespace
@@ -57,14 +62,23 @@ std::unique_ptr<PreparedCommand> prepare_launch(const GpuLaunch& launch, RunsOn 
   return std::make_unique<Launch>(launch, runs_on == RunsOn::device ? kernel : nullptr);
 }
 
-std::unique_ptr<PreparedCommand> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on) {
-  if (runs_on == RunsOn::nowhere) return std::make_unique<Launch>(launch, nullptr);
+std::unique_ptr<PreparedCommand> prepare_generated(const std::string& code, const std::vector<GpuLaunch>& launches,
+                                                   RunsOn runs_on) {
   OwnLibrary library;
-  check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-        "loading a generated kernel");
-  cudaKernel_t kernel = nullptr;
-  check(cudaLibraryGetKernel(&kernel, library.get(), std::string(launch.kernel).c_str()), "loading a generated kernel");
-  return std::make_unique<GeneratedLaunch>(launch, std::move(library), reinterpret_cast<const void*>(kernel));
+  if (runs_on == RunsOn::device) {
+    check(cudaLibraryLoadData(library.create(), code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "loading a generated kernel");
+  }
+  std::vector<std::unique_ptr<PreparedCommand>> prepared;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    cudaKernel_t kernel = nullptr;
+    if (runs_on == RunsOn::device) {
+      const std::string name = generated_name(launches[i].kernel, i);
+      check(cudaLibraryGetKernel(&kernel, library.get(), name.c_str()), "loading a generated kernel");
+    }
+    prepared.push_back(std::make_unique<Launch>(launches[i], reinterpret_cast<const void*>(kernel)));
+  }
+  return std::make_unique<GeneratedLaunches>(std::move(library), std::move(prepared));
 }
 
 }  // namespace pmaptrain::cuda

@@ -73,7 +73,7 @@ std::unique_ptr<PreparedCommand> Libraries::make(const GpuConv& conv, const Op& 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
   const gpu::GeneratedSource generated = generated_for(op, request);
   const std::string code = compiler_->code(generated.text, compute_capability_);
-  return prepare_generated(code, generated.launch, runs_on_);
+  return prepare_generated(code, generated.launches, runs_on_);
 }
 
 gpu::GeneratedSource Libraries::generated_for(const Op& op, const GpuRequest& request) const {

@@ -91,7 +91,8 @@ enum class RunsOn : std::uint8_t { device, nowhere };
 
 std::unique_ptr<PreparedCommand> prepare_launch(const GpuLaunch& launch, RunsOn runs_on);
 
-// Loads the kernel `launch.kernel` from compiled `code`.
-std::unique_ptr<PreparedCommand> prepare_generated(const std::string& code, const GpuLaunch& launch, RunsOn runs_on);
+// Loads the kernels of the launches (generated_name()) from compiled `code`.
+std::unique_ptr<PreparedCommand> prepare_generated(const std::string& code, const std::vector<GpuLaunch>& launches,
+                                                   RunsOn runs_on);
 
 }  // namespace pmaptrain::cuda

@@ -77,7 +77,7 @@ DescribedGpu describe_gpu(const std::string& description, decltype(ModuleOptions
 
 GeneratedSource generate_source(const Op& op, const GpuRequest& request) {
   ops::GpuSource source = ops::gpu_source(op, request, "generated");
-  return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launch)};
+  return {std::string(ops::gpu_prelude()) + source.text, std::move(source.launches)};
 }
 
 }  // namespace pmaptrain::gpu

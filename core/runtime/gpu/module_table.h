@@ -12,13 +12,13 @@
 namespace pmaptrain::gpu {
 
 // The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
-inline constexpr int module_abi = 11;
+inline constexpr int module_abi = 12;
 
-// The CUDA C++ source of a kernel that computes one equation, and its launch. The source declares the kernel as extern
-// "C" with the name `launch.kernel`. The string_view `launch.kernel` refers to static memory or to `text`.
+// The CUDA C++ source of kernels that compute one equation, and their launches. The source declares the kernels as
+// extern "C". The string_view `kernel` of a launch, the name of the first one, refers to static memory.
 struct GeneratedSource {
   std::string text;
-  GpuLaunch launch;
+  std::vector<GpuLaunch> launches;  // of the functions that generated_name() names, in order
 };
 
 // The GPUs of one of the processes of a host that find the same `gpus` GPUs: neighbours, and as many in each. If there
