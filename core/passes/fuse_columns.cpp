@@ -20,6 +20,9 @@ namespace {
 // A GPU sums fewer rows in one launch, without parts in memory, so there is less to gain.
 constexpr std::int64_t least_rows = 257;
 
+// The most sums of an equation: a block keeps elements of all in shared memory.
+constexpr std::size_t most_sums = 8;
+
 // Sums of values of one chain, which become one equation.
 struct ColumnSums {
   std::size_t chain = 0;  // the equation that gives the values
@@ -45,10 +48,15 @@ class ColumnFuser {
   }
 
   bool run() {
-    bool found = false;
-    for (const ColumnSums& sums : find_sums()) found |= fuse(sums);
-    if (!found) return false;
-    remove_unread_views();
+    std::vector<std::size_t> fused;  // the new equations
+    for (const ColumnSums& sums : find_sums()) {
+      if (fuse(sums)) fused.push_back(sums.members.back());
+    }
+    if (fused.empty()) return false;
+    for (const std::size_t i : fused) {
+      while (take_reader(i)) continue;
+    }
+    remove_unread();
     definitions_.remove(equations_);
     std::erase_if(equations_, [](const Equation& equation) { return equation.results.empty(); });
     definitions_.add(equations_);
@@ -60,9 +68,7 @@ class ColumnFuser {
 
   static std::size_t at(Value value) { return static_cast<std::size_t>(value.id); }
   const Type& type(Value value) const { return program_.type(value); }
-  std::int64_t size(Value value) const {
-    return numel(type(value)) * static_cast<std::int64_t>(size_of(type(value).dtype));
-  }
+  std::int64_t size(Value value) const { return static_cast<std::int64_t>(bytes(type(value))); }
   std::int64_t size(const std::vector<Value>& values) const {
     std::int64_t sum = 0;
     for (const Value value : values) sum += size(value);
@@ -96,7 +102,8 @@ class ColumnFuser {
       if (!matrix || matrix->rows < least_rows || chain == nullptr || !is_chain(equations_[*chain])) continue;
       // The fused equation stands at the place of its last sum, so no other may have been read before.
       auto open = std::find_if(all.begin(), all.end(), [&](const ColumnSums& sums) {
-        return sums.chain == *chain && sums.matrix == *matrix && sums.first_reader > i;
+        return sums.chain == *chain && sums.matrix == *matrix && sums.first_reader > i &&
+               sums.members.size() < most_sums;
       });
       if (open == all.end()) open = all.insert(all.end(), {*chain, *matrix, {}, end});
       open->members.push_back(i);
@@ -199,14 +206,95 @@ class ColumnFuser {
     return fused;
   }
 
-  // Reshapes between a chain and its sums are not read any more.
-  void remove_unread_views() {
+  // ---- what is made of sums
+
+  // Puts one chain that reads results of a fused equation inside of it, if all else that the chain reads is there
+  // before. Returns false if there is none.
+  bool take_reader(std::size_t i) {
+    const Equation& sums = equations_[i];
+    const std::int64_t columns = numel(type(sums.results[0]));
+    for (const Value result : sums.results) {
+      for (const std::size_t reader : readers_[at(result)]) {
+        if (reader == end || reader <= i || !is_chain(equations_[reader]) || equations_[reader].results.empty())
+          continue;
+        const Equation& chain = equations_[reader];
+        const auto is_before = [&](Value operand) {
+          const std::size_t* const found = definitions_.find(operand);
+          const bool is_own = std::find(sums.results.begin(), sums.results.end(), operand) != sums.results.end();
+          return found == nullptr || *found < i || is_own;
+        };
+        if (numel(type(chain.results[0])) != columns || !is_of_columns(chain, columns) ||
+            !std::all_of(chain.operands.begin(), chain.operands.end(), is_before)) {
+          continue;
+        }
+        take(i, reader);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether each equation of a chain reads values for all columns, or one for all of them.
+  bool is_of_columns(const Equation& chain, std::int64_t columns) const {
+    const Region region = region_of(chain);
+    const auto fits = [&](Value value) { return numel(type(value)) == columns || numel(type(value)) == 1; };
+    return std::all_of(region.equations.begin(), region.equations.end(), [&](const Equation& inner) {
+      return inner.op.as<ops::Reshape>() == nullptr && fits(inner.results[0]) &&
+             std::all_of(inner.operands.begin(), inner.operands.end(), fits);
+    });
+  }
+
+  void take(std::size_t i, std::size_t reader) {
+    Equation& sums = equations_[i];
+    const Equation chain = std::move(equations_[reader]);
+    equations_[reader].results.clear();
+    const Region region = region_of(chain);
+    Region& body = sums.regions[0];
+    Outside inside;  // by value of the chain's region
+    const Outside outside = outside_of(chain, region);
+    for (const Value param : region.params) {
+      const Value operand = outside.at(param.id);
+      const auto result = std::find(sums.results.begin(), sums.results.end(), operand) - sums.results.begin();
+      const auto known = std::find(sums.operands.begin(), sums.operands.end(), operand) - sums.operands.begin();
+      if (result < std::ssize(sums.results)) {
+        inside[param.id] = body.results[static_cast<std::size_t>(result)];
+      } else if (known < std::ssize(sums.operands)) {
+        inside[param.id] = body.params[static_cast<std::size_t>(known)];
+      } else {
+        sums.operands.push_back(operand);
+        body.params.push_back(inside[param.id] = new_value(program_, param));
+        readers_.add(at(operand), i);
+      }
+    }
+    for (Equation inner : region.equations) {
+      for (Value& operand : inner.operands) operand = inside.at(operand.id);
+      const Value result = inner.results[0];
+      inner.results = {inside[result.id] = new_value(program_, result)};
+      body.equations.push_back(std::move(inner));
+    }
+    for (std::size_t r = 0; r < chain.results.size(); ++r) {
+      sums.results.push_back(chain.results[r]);
+      body.results.push_back(inside.at(region.results[r].id));
+      definitions_.set(chain.results[r], i);
+    }
+  }
+
+  // Reshapes between a chain and its sums, and sums that only chains inside have read, are not read any more.
+  void remove_unread() {
     std::unordered_set<std::int32_t> read;
     for (const Value value : yielded_) read.insert(value.id);
     for (std::size_t i = equations_.size(); i-- > 0;) {
       Equation& equation = equations_[i];
       const bool is_view = equation.op.as<ops::Reshape>() != nullptr;
       if (is_view && !equation.results.empty() && !read.contains(equation.results[0].id)) equation.results.clear();
+      if (equation.op.as<ops::FusedColumns>() != nullptr) {
+        for (std::size_t r = equation.results.size(); r-- > 0 && equation.results.size() > 1;) {
+          if (read.contains(equation.results[r].id)) continue;
+          equation.results.erase(equation.results.begin() + static_cast<std::ptrdiff_t>(r));
+          std::vector<Value>& yields = equation.regions[0].results;
+          yields.erase(yields.begin() + static_cast<std::ptrdiff_t>(r));
+        }
+      }
       if (equation.results.empty()) continue;
       for (const Value operand : equation.operands) read.insert(operand.id);
     }

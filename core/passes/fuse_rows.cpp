@@ -12,13 +12,10 @@
 #include "core/passes/chains.h"
 #include "core/passes/lists.h"
 #include "core/passes/order.h"
+#include "core/passes/slice.h"
 
 namespace pmaptrain {
 namespace {
-
-// Fewer rows than `few_rows` are fused only up to a length of `longest_of_few`. One block of threads computes a whole
-// row, so a few long rows would leave most of a GPU idle; separate kernels are then faster.
-constexpr std::int64_t longest_of_few = 1024, few_rows = 1024;
 
 // Equations that become one `fused_rows` equation.
 struct RowGroup {
@@ -82,15 +79,13 @@ class RowFuser {
   // If equation `i` is a suitable reduction, appends a group with it and returns true.
   bool begins(std::size_t i) {
     const Equation& equation = equations_[i];
-    if (equation.operands.size() != 1) return false;
-    const Type &from = program_.type(equation.operands[0]), &to = program_.type(equation.results[0]);
+    const std::optional<Rows> reduced = rows_to_fuse(program_, equation);
+    if (!reduced) return false;
     RowGroup group;
-    group.rows = numel(to);
-    group.length = group.rows == 0 ? 0 : numel(from) / group.rows;
-    const bool is_fit = group.rows > 1 && group.length > 1 && ops::reduces_rows(equation.op, from.shape, group.length);
-    if (!is_fit || (group.length > longest_of_few && group.rows < few_rows)) return false;
-    group.dim0 = from.shape[0];
-    group.varying = to.varying;
+    group.rows = reduced->rows;
+    group.length = reduced->length;
+    group.dim0 = program_.type(equation.operands[0]).shape[0];
+    group.varying = program_.type(equation.results[0]).varying;
     group.members = {i};
     group_of_[i] = groups_.size();
     groups_.push_back(std::move(group));
@@ -127,8 +122,13 @@ class RowFuser {
         }
       }
     }
-    if (groups_[g].members.size() > 1) return;
-    group_of_[*groups_[g].members.begin()] = none;
+    const std::set<std::size_t>& members = groups_[g].members;
+    const bool reads = std::any_of(members.begin(), members.end(), [&](std::size_t i) {
+      const std::vector<Value>& operands = equations_[i].operands;
+      return std::any_of(operands.begin(), operands.end(), [&](Value value) { return !goes_inside(value, g); });
+    });
+    if (members.size() > 1 && reads) return;
+    for (const std::size_t i : members) group_of_[i] = none;
     groups_.pop_back();
   }
 
@@ -146,8 +146,11 @@ class RowFuser {
       const std::int64_t size = numel(program_.type(value));
       return has_rows(value) && (size == 1 || size == group.rows || size == group.rows * group.length);
     };
+    // A constant would be copied into the region, which has vectors as parameters only.
     const auto is_operand = [&](Value value) {
-      return has_size(value) || ops::is_vector(numel(program_.type(value)), group.rows, group.length);
+      const std::size_t* const at = definitions_.find(source(value));
+      const bool is_constant = at != nullptr && ops::splat_of(equations_[*at].op).has_value();
+      return has_size(value) || (!is_constant && ops::is_vector(numel(program_.type(value)), group.rows, group.length));
     };
     const auto is_result = [&](Value value) {
       return has_size(value) && numel(program_.type(value)) > 1 && program_.type(value).varying == group.varying;
@@ -226,11 +229,6 @@ class RowFuser {
     return false;
   }
 
-  Value new_value(Type type) {
-    program_.types.push_back(std::move(type));
-    return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
-  }
-
   void emit() {
     std::vector<Equation> nodes;
     std::vector<std::size_t> place;
@@ -285,7 +283,7 @@ class RowFuser {
   void add(Equation equation, std::size_t g, Region& region, Equation& fused) {
     for (Value& operand : equation.operands) operand = bring_inside(operand, g, region, fused);
     for (Value& result : equation.results) {
-      const Value inner = new_value(Type(program_.type(result)));
+      const Value inner = new_value(program_, result);
       inside_[result.id] = inner;
       result = inner;
     }
@@ -299,7 +297,7 @@ class RowFuser {
       add(equations_[*definitions_.find(value)], g, region, fused);
       return inside_.at(value.id);
     }
-    const Value inner = new_value(Type(program_.type(value)));
+    const Value inner = new_value(program_, value);
     fused.operands.push_back(value);
     region.params.push_back(inner);
     return inside_[value.id] = inner;
@@ -330,6 +328,18 @@ bool fuse_rows(Program& program, std::vector<Equation>& equations, std::span<con
 }
 
 }  // namespace
+
+std::optional<Rows> rows_to_fuse(const Program& program, const Equation& equation) {
+  // Fewer rows than `few_rows` are fused only up to a length of `longest_of_few`. One block of threads computes a whole
+  // row, so a few long rows would leave most of a GPU idle; separate kernels are then faster.
+  constexpr std::int64_t longest_of_few = 1024, few_rows = 1024;
+  if (equation.operands.size() != 1) return {};
+  const Type &from = program.type(equation.operands[0]), &to = program.type(equation.results[0]);
+  const std::int64_t rows = numel(to), length = rows == 0 ? 0 : numel(from) / rows;
+  const bool is_fit = rows > 1 && length > 1 && ops::reduces_rows(equation.op, from.shape, length);
+  if (!is_fit || (length > longest_of_few && rows < few_rows)) return {};
+  return Rows{rows, length};
+}
 
 Program fuse_rows(Program program) {
   std::vector<Value> yielded;

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "core/graph/check.h"
-#include "core/ops/elementwise/binary.h"
-#include "core/ops/elementwise/unary.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/fused_columns/fused_columns.h"
+#include "core/passes/recompute.h"
 #include "core/passes/slice.h"
 
 namespace pmaptrain {
@@ -19,19 +18,8 @@ constexpr std::int64_t least_elements = std::int64_t{1} << 16;
 // The most equations of a chain that others compute again.
 constexpr std::size_t most_equations = 64;
 
-template <class... Ops>
-bool is_one_of(const Op& op) {
-  return (... || (op.as<Ops>() != nullptr));
-}
-
-// What it costs to compute an element, in bytes of memory traffic that take as long. An H100 reads 4 bytes in the time
-// of 8 multiplications, or of a thread's part of a tanh.
-double bytes_of_arithmetic(const Op& op) {
-  using namespace ops;
-  if (is_one_of<Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Erf, Pow>(op)) return 4;
-  if (is_one_of<Div, Rem, Sqrt, Rsqrt>(op)) return 1.5;
-  return op.rules().elementwise ? 0.1 : 0;
-}
+// An H100 reads 4 bytes in the time of a thread's part of a tanh.
+constexpr ArithmeticBytes arithmetic{4, 1.5, 0.1};
 
 class Inliner {
  public:
@@ -124,10 +112,11 @@ class Inliner {
     }
     for (Reader& reader : found) {
       reader.slice = slice_of(region, reader.wanted, outside);
-      if (reader.slice.equations.size() > most_equations) return false;
+      if (reader.slice.equations.size() > most_equations || !keeps_matrix(reader, chain, outside, elements))
+        return false;
       after += read(reader.slice, reader.equation);
       for (const std::size_t at : reader.slice.equations) {
-        after += bytes_of_arithmetic(region.equations[at].op) * static_cast<double>(elements);
+        after += arithmetic.of(region.equations[at].op) * static_cast<double>(elements);
       }
     }
     if (after >= before) return false;
@@ -141,6 +130,19 @@ class Inliner {
       for (const Value operand : equations_[i].operands) add_reader(operand, i);
     }
     return true;
+  }
+
+  // A fused_columns equation needs an operand with all elements.
+  bool keeps_matrix(const Reader& reader, const Equation& chain, const Outside& outside, std::int64_t elements) const {
+    const Equation& equation = equations_[reader.equation];
+    const auto is_matrix = [&](Value value) { return numel(program_.type(value)) == elements; };
+    return equation.op.as<ops::FusedColumns>() == nullptr ||
+           std::any_of(reader.slice.reads.begin(), reader.slice.reads.end(),
+                       [&](Value value) { return is_matrix(outside.at(value.id)); }) ||
+           std::any_of(equation.operands.begin(), equation.operands.end(), [&](Value value) {
+             return is_matrix(value) &&
+                    std::find(chain.results.begin(), chain.results.end(), value) == chain.results.end();
+           });
   }
 
   void put_inside(const Equation& chain, const Reader& reader, const Outside& outside) {

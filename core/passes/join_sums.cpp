@@ -8,6 +8,7 @@
 #include "core/graph/check.h"
 #include "core/ops/fused_rows/fused_rows.h"
 #include "core/ops/reduce/reduce.h"
+#include "core/passes/slice.h"
 
 namespace pmaptrain {
 namespace {
@@ -69,11 +70,6 @@ class SumJoiner {
     return x.dtype == y.dtype && x.varying == y.varying && x.shape[0] == y.shape[0] && numel(x) == numel(y);
   }
 
-  Value new_value(Type type) {
-    program_.types.push_back(std::move(type));
-    return Value{static_cast<std::int32_t>(program_.types.size() - 1)};
-  }
-
   // The joined equation replaces the last member. The other members lose their results.
   void join(const ShortSums& sums) {
     Region region;
@@ -82,8 +78,8 @@ class SumJoiner {
       Equation& member = equations_[i];
       operands.push_back(member.operands[0]);
       results.push_back(member.results[0]);
-      region.params.push_back(new_value(Type(type(operands.back()))));
-      region.results.push_back(new_value(Type(type(results.back()))));
+      region.params.push_back(new_value(program_, operands.back()));
+      region.results.push_back(new_value(program_, results.back()));
       region.equations.push_back({member.op, {region.params.back()}, {region.results.back()}, member.origin, {}});
       member.results.clear();
     }

@@ -10,6 +10,12 @@
 
 namespace pmaptrain {
 
+// What it costs to compute an element, in bytes of memory traffic that take as long.
+struct ArithmeticBytes {
+  double transcendental, division, other;
+  double of(const Op& op) const;
+};
+
 // By chain: the equations of other chains that it computes again, ascending. A backward chain that reads four results
 // of a forward chain, which computes them from one array, reads this array instead: x in place of tanh x, 1 + tanh x
 // and so on for a gelu. That is done where it saves more memory traffic than the arithmetic costs, and keeps no more

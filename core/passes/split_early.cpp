@@ -1,13 +1,15 @@
 #include "core/passes/split_early.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/graph/check.h"
 #include "core/ops/fused/fused.h"
-#include "core/ops/fused_rows/fused_rows.h"
+#include "core/passes/fuse_rows.h"
 #include "core/passes/slice.h"
 
 namespace pmaptrain {
@@ -29,19 +31,16 @@ class EarlySplitter {
     }
     const auto is_early = [&](Value value) { return early_.contains(value.id) || !defined.contains(value.id); };
     for (Equation& equation : equations_) {
-      const bool can_split = equation.op.as<ops::Fused>() != nullptr &&
-                             std::any_of(equation.operands.begin(), equation.operands.end(),
-                                         [&](Value value) { return row_sums_.contains(value.id); });
       const OpRules& rules = equation.op.rules();
       const bool all_early = (rules.elementwise || rules.view || equation.op.as<ops::Broadcast>() != nullptr) &&
                              std::all_of(equation.operands.begin(), equation.operands.end(), is_early);
       if (all_early) {
         for (const Value result : equation.results) early_.insert(result.id);
-      } else if (reduces_rows(equation)) {
-        row_sums_.insert(equation.results[0].id);
+      } else if (const std::optional<Rows> rows = rows_to_fuse(program_, equation)) {
+        row_sums_[equation.results[0].id] = *rows;
       } else if (equation.is_view() && row_sums_.contains(equation.operands[0].id)) {
-        row_sums_.insert(equation.results[0].id);
-      } else if (can_split) {
+        row_sums_[equation.results[0].id] = row_sums_.at(equation.operands[0].id);
+      } else if (equation.op.as<ops::Fused>() != nullptr && reads_sums(equation)) {
         found |= split(equation, is_early, all);
       }
       all.push_back(std::move(equation));
@@ -53,11 +52,14 @@ class EarlySplitter {
  private:
   const Type& type(Value value) const { return program_.type(value); }
 
-  bool reduces_rows(const Equation& equation) const {
-    if (equation.operands.size() != 1 || equation.results.size() != 1) return false;
-    const Type &from = type(equation.operands[0]), &to = type(equation.results[0]);
-    const std::int64_t rows = numel(to), length = rows == 0 ? 0 : numel(from) / rows;
-    return rows > 1 && length > 1 && ops::reduces_rows(equation.op, from.shape, length);
+  // Whether a chain reads sums of rows, and has an element for each row or for each element of the rows.
+  bool reads_sums(const Equation& chain) const {
+    const std::int64_t elements = numel(type(chain.results[0]));
+    return std::any_of(chain.operands.begin(), chain.operands.end(), [&](Value value) {
+      const auto found = row_sums_.find(value.id);
+      return found != row_sums_.end() &&
+             (elements == found->second.rows || elements == found->second.rows * found->second.length);
+    });
   }
 
   // Appends the early part of a chain to `before`, and leaves the rest. Does nothing if either would be empty.
@@ -116,7 +118,8 @@ class EarlySplitter {
 
   Program& program_;
   std::vector<Equation>& equations_;
-  Values early_, row_sums_;  // elementwise functions of inputs; results of reductions of rows
+  Values early_;                                     // elementwise functions of inputs
+  std::unordered_map<std::int32_t, Rows> row_sums_;  // by result of a reduction of rows
 };
 
 bool split_early(Program& program, std::vector<Equation>& equations) {

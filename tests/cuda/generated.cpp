@@ -396,7 +396,7 @@ batch %y:TYPE[ROWS,COLUMNS]{}
 batch %r:f32[ROWS]{}
 batch %c:f32[COLUMNS]{}
 batch %s:f32[]{}
-%a, %b = fused_columns %x, %y, %r, %c, %s (%p:TYPE[ROWS,COLUMNS]{}, %q:TYPE[ROWS,COLUMNS]{}, %u:f32[ROWS]{}, %v:f32[COLUMNS]{}, %w:f32[]{}) {
+%a, %b, %g = fused_columns %x, %y, %r, %c, %s (%p:TYPE[ROWS,COLUMNS]{}, %q:TYPE[ROWS,COLUMNS]{}, %u:f32[ROWS]{}, %v:f32[COLUMNS]{}, %w:f32[]{}) {
   %t = cast[dtype=f32] %p
   %m = broadcast[shape=[ROWS,COLUMNS], dims=[1]] %v
   %d = sub %t, %m
@@ -408,10 +408,13 @@ batch %s:f32[]{}
   %z = mul %p, %q
   %flat = reshape[shape=[ROWS,1,COLUMNS]] %z
   %other = reduce_sum[dims=[0, 1]] %flat
-  yield %sum, %other
+  %mean = mul %sum, %w
+  %shifted = sub %mean, %v
+  yield %sum, %other, %shifted
 }
 return a = %a
 return b = %b
+return g = %g
 )";
   for (const auto& [name, value] : {std::pair<std::string, std::string>{"ROWS", std::to_string(rows)},
                                     {"COLUMNS", std::to_string(columns)},
@@ -423,7 +426,32 @@ return b = %b
   return parse_program(text, "columns.pmt", all_ops(), {});
 }
 
+// As many sums as one equation has: pairs of up to 64 bytes.
+Program many_sums(const std::string& dtype) {
+  std::string lines, yields;
+  for (int i = 0; i < 8; ++i) {
+    lines += fmt::format(
+        "  %k{0} = constant[dtype={1}, shape=[300,5], value={0}]\n  %y{0} = mul %p, %k{0}\n"
+        "  %s{0} = reduce_sum[dims=[0]] %y{0}\n",
+        i, dtype);
+    yields += fmt::format("{}%s{}", i == 0 ? "" : ", ", i);
+  }
+  std::string text =
+      fmt::format("batch %x:{0}[300,5]{{}}\n{1} = fused_columns %x (%p:{0}[300,5]{{}}) {{\n{2}  yield {1}\n}}\n", dtype,
+                  yields, lines);
+  for (std::size_t at = text.find("%s"); at != std::string::npos && at < text.find(" = fused");
+       at = text.find("%s", at + 1)) {
+    text[at + 1] = 'r';
+  }
+  for (int i = 0; i < 8; ++i) text += fmt::format("return r{0} = %r{0}\n", i);
+  return parse_program(text, "sums.pmt", all_ops(), {});
+}
+
 void add_columns(Generated& kernels) {
+  for (const std::string dtype : {"f32", "f64"}) {
+    const Program& program = kernels.keep(many_sums(dtype));
+    kernels.add(case_of(program, program.equations.front()));
+  }
   struct Size {
     std::int64_t rows, columns;
   };

@@ -96,6 +96,40 @@ return s = %s
   CHECK(count(program, "reshape") == 0);
 }
 
+TEST_CASE("what is made of sums is computed with them, unless it needs what comes later", "[passes]") {
+  const std::string begin = R"(batch %x:bf16[600,4]{a}
+batch %c:f32[4]{a}
+batch %z:f32[4,600]{a}
+%f = cast[dtype=f32] %x
+%g = neg %f
+%s = reduce_sum[dims=[0]] %g
+)";
+  const Program program = check_columns(begin + R"(%t = mul %s, %c
+%u = exp %t
+%v = add %u, %t
+return v = %v
+)");
+  REQUIRE(program.equations.size() == 1);
+  CHECK(program.equations[0].results.size() == 1);
+  // A sum that another equation reads too is yielded beside what is made of it.
+  const Program both = check_columns(begin + R"(%t = mul %s, %c
+%u = exp %t
+%k = concatenate[dim=0] %s, %s
+return u = %u
+return k = %k
+)");
+  REQUIRE(both.equations.front().op.name() == "fused_columns");
+  CHECK(both.equations.front().results.size() == 2);
+  // The matmul comes after the sum.
+  const Program later = check_columns(begin + R"(%m = matmul[transpose_a=false, transpose_b=false] %z, %f
+%mb = reduce_sum[dims=[0]] %m
+%t = mul %mb, %s
+%u = exp %t
+return u = %u
+)");
+  CHECK(later.equations.back().op.name() == "fused");
+}
+
 TEST_CASE("sums stay apart where one needs the other, or where nothing is gained", "[passes]") {
   const auto fused_in = [](const std::string& lines) {
     return count(check_columns("batch %x:f32[600,6]{a}\nbatch %z:f32[600,6]{a}\n" + lines), "fused_columns");
@@ -119,6 +153,18 @@ return t = %t
   // More is read than the chain writes.
   CHECK(fused_in("%e = exp %x\n%d = add %e, %z\n%w = cast[dtype=f64] %d\n%h = cast[dtype=bf16] %w\n"
                  "%s = reduce_sum[dims=[0]] %h\nreturn d = %d\nreturn s = %s\n") == 0);
+}
+
+TEST_CASE("an equation has at most eight sums", "[passes]") {
+  std::string lines = "batch %x:f32[600,64]{a}\n", returns;
+  for (int i = 0; i < 9; ++i) {
+    const std::string n = std::to_string(i);
+    lines += "%k" + n + " = constant[dtype=f32, shape=[], value=" + n + "]\n%v" + n + " = pvary[axes={a}] %k" + n +
+             "\n%y" + n + " = add %x, %v" + n + "\n%z" + n + " = mul %y" + n + ", %y" + n + "\n%s" + n +
+             " = reduce_sum[dims=[0]] %z" + n + "\n";
+    returns += "return s" + n + " = %s" + n + "\n";
+  }
+  CHECK(count(check_columns(lines + returns), "fused_columns") == 2);
 }
 
 TEST_CASE("sums in the body of a loop are fused", "[passes]") {

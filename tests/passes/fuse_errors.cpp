@@ -88,8 +88,10 @@ TEST_CASE("what does not belong into fused columns is refused", "[passes]") {
   CHECK(with("[6,2]", sum + "  %t = reduce_sum[dims=[0]] %b\n  yield %s") ==
         "fused_columns: sums f32[6,2], beside a sum over 4 rows of 3");
   CHECK(with("[3]", sum + "  yield %b") == "fused_columns: yields f32[3], which is no sum");
-  CHECK(with("[3]", sum + "  %t = add %s, %b\n  yield %s") ==
-        "fused_columns: add reads f32[3], in a chain over 12 elements");
+  CHECK(with("[3]", sum + "  %t = add %s, %b\n  yield %t") == "accepted");
+  CHECK(with("[3]", sum + "  %t = broadcast[shape=[4,3], dims=[1]] %s\n  %u = mul %t, %a\n  yield %s") ==
+        "fused_columns: broadcast reads f32[3], in a chain over 12 elements");
+  CHECK(with("[2]", sum + "  %t = broadcast[shape=[3], dims=[]] %b\n  yield %s") != "accepted");
   CHECK(with("[3]", sum + "  %t = matmul[transpose_a=true, transpose_b=false] %a, %a\n  yield %s") ==
         "fused_columns: matmul is not elementwise");
   CHECK(refusal("batch %v:f32[3]{}\n%y = fused_columns %v (%b:f32[3]{}) {\n  %t = broadcast[shape=[4,3], dims=[1]] %b\n"

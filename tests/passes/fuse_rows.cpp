@@ -161,6 +161,27 @@ return v = %v
   CHECK(count_of(between, "fused_rows") == 2);
 }
 
+TEST_CASE("constants alone are no rows to fuse, and no vector", "[passes]") {
+  CHECK(count_of(check_rows(R"(batch %x:f32[6,10]{a}
+%k = constant[dtype=f32, shape=[10], value=3]
+%v = pvary[axes={a}] %k
+%b = broadcast[shape=[6,10], dims=[1]] %v
+%s = reduce_sum[dims=[1]] %x
+%sb = broadcast[shape=[6,10], dims=[0]] %s
+%d = sub %x, %sb
+%y = mul %d, %b
+return y = %y
+)"),
+                 "fused_rows") == 1);
+  CHECK(count_of(check_rows(R"(batch %x:f32[6,10]{a}
+%k = constant[dtype=f32, shape=[6,10], value=3]
+%s = reduce_sum[dims=[1]] %k
+%n = neg %s
+return n = %n
+)"),
+                 "fused_rows") == 0);
+}
+
 TEST_CASE("few long rows stay separate kernels, many are fused", "[passes]") {
   const auto fused = [](const std::string& rows, const std::string& length) {
     const std::string shape = "[" + rows + "," + length + "]";

@@ -81,6 +81,23 @@ return t = %t
   CHECK(stores_f32(check_inlined(two)));
 }
 
+TEST_CASE("sums of columns keep an operand with all elements", "[passes]") {
+  const Program program = check_inlined(R"(batch %r:f32[40000]{a}
+batch %c:f32[2]{a}
+%rb = broadcast[shape=[40000,2], dims=[0]] %r
+%cb = broadcast[shape=[40000,2], dims=[1]] %c
+%m = lt %rb, %cb
+%f = cast[dtype=f32] %m
+%s = reduce_sum[dims=[0]] %f
+%sb = broadcast[shape=[40000,2], dims=[1]] %s
+%d = select %m, %sb, %cb
+%t = reduce_sum[dims=[0]] %d
+return s = %s
+return t = %t
+)");
+  CHECK(count(program, "fused_columns") > 0);
+}
+
 TEST_CASE("a chain that a broadcast or an op that is no chain reads stays", "[passes]") {
   const auto same = [](const std::string& lines) {
     const std::string inputs = "batch %dy:bf16[1024,64]{a}\nbatch %x:bf16[1024,64]{a}\nbatch %v:f32[64]{a}\n";

@@ -70,6 +70,9 @@ TEST_CASE("a chain that reads no reduction of rows, or nothing else, stays whole
   CHECK(equations_of("%s = reduce_sum[dims=[1]] %x\n%e = exp %s\n%n = neg %e\nreturn n = %n\n") == 2);
   // A reduction of columns.
   CHECK(equations_of("%s = reduce_sum[dims=[0]] %x\n%v = mul %c, %c\n%n = mul %s, %v\nreturn n = %n\n") == 2);
+  // Rows that are too few and too long to be fused, and rows of another length.
+  CHECK(equations_of("batch %y:f32[6,4096]{a}\n%s = reduce_sum[dims=[1]] %y\n%v = mul %w, %w\n%n = mul %s, %v\n"
+                     "return n = %n\n") == 2);
   // And one that is split.
   CHECK(equations_of("%s = reduce_sum[dims=[1]] %x\n%v = mul %w, %w\n%n = mul %s, %v\nreturn n = %n\n") == 3);
 }

@@ -28,7 +28,11 @@ class ColumnsWriter {
     }
   }
 
-  GpuSource write() { return {sums_text() + columns_text(), {launch(false), launch(true)}}; }
+  GpuSource write() {
+    std::string text = sums_text();
+    text += columns_text();
+    return {std::move(text), {launch(false), launch(true)}};
+  }
 
  private:
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }

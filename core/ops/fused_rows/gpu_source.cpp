@@ -181,6 +181,7 @@ class RowsWriter {
       const bool is_argmax = equation.op.as<Argmax>() != nullptr;  // in a pass of its own
       if (is_argmax) reduce_pending();
       pending_.push_back(&equation);
+      needs_.clear();
       if (is_argmax) reduce_pending();
       return;
     }
@@ -194,12 +195,15 @@ class RowsWriter {
   }
 
   // Whether a value is computed from the result of a pending reduction.
-  bool needs_pending(Value value) const {
+  bool needs_pending(Value value) {
     if (pending_.empty() || row_.known.contains(value.id) || params_.contains(value.id)) return false;
     const Equation& equation = *made_by_.at(value.id);
-    return std::find(pending_.begin(), pending_.end(), &equation) != pending_.end() ||
-           std::any_of(equation.operands.begin(), equation.operands.end(),
-                       [&](Value operand) { return needs_pending(operand); });
+    const auto [known, is_new] = needs_.try_emplace(value.id, false);
+    if (!is_new) return known->second;
+    const bool needs = std::find(pending_.begin(), pending_.end(), &equation) != pending_.end() ||
+                       std::any_of(equation.operands.begin(), equation.operands.end(),
+                                   [&](Value operand) { return needs_pending(operand); });
+    return needs_[value.id] = needs;
   }
 
   // Reductions that need no result of one another are computed in one pass over the row.
@@ -227,6 +231,7 @@ class RowsWriter {
              fmt::format("static_cast<{}>({})", type_text(type(result).dtype), result_text(name, i, pending_.size())));
     }
     pending_.clear();
+    needs_.clear();
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view elements) const {
@@ -272,7 +277,8 @@ class RowsWriter {
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
   Scope row_;
-  std::vector<const Equation*> pending_;  // reductions whose text is not written yet
+  std::vector<const Equation*> pending_;          // reductions whose text is not written yet
+  std::unordered_map<std::int32_t, bool> needs_;  // by value: whether it needs a pending one, where that is known
   int names_ = 0;
   bool divides_ = false;
 };

@@ -7,7 +7,8 @@ namespace pmaptrain::ops {
 // has the result. All threads of the block must call this.
 template <class Reducer, class V, class F>
 __device__ V reduce_part(V sum, unsigned count, unsigned most, F&& at) {
-  constexpr unsigned rows = 32, helpers = part_threads / part_lanes;
+  constexpr unsigned helpers = part_threads / part_lanes;
+  constexpr unsigned rows = sizeof(V) <= 16 ? 32 : sizeof(V) <= 32 ? 16 : sizeof(V) <= 64 ? 8 : helpers;  // 32 KiB
   SHARED(V, tile, rows * part_lanes);
   const unsigned lane = threadIdx.x % part_lanes, helper = threadIdx.x / part_lanes;
   for (unsigned begin = 0; begin < most; begin += rows) {
