@@ -1,6 +1,6 @@
-// Reductions of a row in generated kernels, in the order of core/ops/reduce/loops.h. `at(k, j)` computes element j of the
-// row, which is the thread's element k, of the type in which elements are combined. A block has wide_group threads, which
-// have neighbouring elements; a thread alone has all elements of its row.
+// Reductions of a row in generated kernels, in the order of core/ops/reduce/loops.h. `at(k, j)` computes element j of
+// the row, which is the thread's element k, of the type in which elements are combined. A block has wide_group threads,
+// which have neighbouring elements; a thread alone has all elements of its row.
 namespace pmaptrain::ops {
 
 // A thread keeps so many elements of each operand in registers, between the passes over a row.
