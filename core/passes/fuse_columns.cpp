@@ -246,7 +246,7 @@ class ColumnFuser {
 
   void take(std::size_t i, std::size_t reader) {
     Equation& sums = equations_[i];
-    const Equation chain = std::move(equations_[reader]);
+    const Equation chain = equations_[reader];
     equations_[reader].results.clear();
     const Region region = region_of(chain);
     Region& body = sums.regions[0];
