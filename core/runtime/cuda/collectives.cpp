@@ -17,7 +17,13 @@ std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const
 }
 
 void CollectiveWatchdog::track(std::string what, cudaStream_t stream) {
-  OwnEvent end = make_event();
+  OwnEvent end;
+  if (unused_.empty()) {
+    end = make_event();
+  } else {
+    end = std::move(unused_.back());
+    unused_.pop_back();
+  }
   cuda::check(cudaEventRecord(end.get(), stream), what);
   if (pending_.empty()) oldest_since_ = std::chrono::steady_clock::now();
   pending_.push_back({std::move(what), std::move(end)});
@@ -25,6 +31,7 @@ void CollectiveWatchdog::track(std::string what, cudaStream_t stream) {
 
 void CollectiveWatchdog::check(int rank) {
   while (!pending_.empty() && is_done(pending_.front().end, pending_.front().what)) {
+    unused_.push_back(std::move(pending_.front().end));
     pending_.pop_front();
     oldest_since_ = std::chrono::steady_clock::now();
   }

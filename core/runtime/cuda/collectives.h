@@ -114,6 +114,7 @@ class CollectiveWatchdog {
   };
 
   std::deque<Queued> pending_;                          // collectives that are not known to be done
+  std::vector<OwnEvent> unused_;                        // events that can be recorded again
   std::chrono::steady_clock::time_point oldest_since_;  // since when check() waits for the oldest one
 };
 

@@ -63,7 +63,8 @@ class VirtualCommunicator final : public Rank {
     return {first * element, (end - first) * element};
   }
 
-  // Adds up a part of the arrays of all ranks: to that of this rank, one after another, those of the others.
+  // Adds up a part of the arrays of all ranks: to that of this rank, one after another, those of the others. A sum of
+  // bf16 is rounded after each addition.
   void add_up(const RankCall& call, Part part, std::byte* to, cudaStream_t stream) const {
     copy(to, call.from + part.begin, part.bytes, stream);
     for (std::size_t i = 0; i < ranks().size(); ++i) {

@@ -133,6 +133,7 @@ struct Running {
   // when all workers have finished or failed. Device 0 is destroyed last, because it has allocated the pinned batches,
   // which other devices may read. Once the GPUs are given up, everything stays as it is.
   static void end(std::unique_ptr<Running> running) {
+    if (running->workers.empty()) return;  // refused before any began
     try {
       running->wait({running->tickets}, nullptr);
     } catch (...) {  // a failure of work that the module's user does not wait for
