@@ -48,7 +48,7 @@ Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
 }  // namespace
 
-TEST_CASE("every product and convolution that is compared with its reference on a GPU has a plan there",
+TEST_CASE("every product and convolution that is compared with its reference on a GPU is prepared there",
           "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
@@ -149,7 +149,7 @@ TEST_CASE("every kernel of the shipped configs is prepared for a GPU: built in, 
   CHECK(count > 1500);
 }
 
-TEST_CASE("every product and convolution of the cases that are compared with JAX on a GPU has a plan there",
+TEST_CASE("every product and convolution of the cases that are compared with JAX on a GPU is prepared there",
           "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
