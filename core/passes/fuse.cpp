@@ -16,6 +16,7 @@
 #include "core/passes/lists.h"
 #include "core/passes/order.h"
 #include "core/passes/recompute.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
@@ -376,11 +377,7 @@ Program fuse(Program program) {
 }
 
 Program fuse(Program program, FuseWork& work) {
-  std::vector<Value> yielded;
-  for (const Output& output : program.outputs) yielded.push_back(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) yielded.push_back(*input.next);
-  }
+  const std::vector<Value> yielded = yielded_by(program);
   Definitions definitions;
   fuse_region(program, program.equations, yielded, definitions, work);
   return simplify(std::move(program));

@@ -13,6 +13,7 @@
 #include "core/passes/chains.h"
 #include "core/passes/lists.h"
 #include "core/passes/slice.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
@@ -321,11 +322,7 @@ bool fuse_columns(Program& program, std::vector<Equation>& equations, std::span<
 }  // namespace
 
 Program fuse_columns(Program program) {
-  std::vector<Value> yielded;
-  for (const Output& output : program.outputs) yielded.push_back(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) yielded.push_back(*input.next);
-  }
+  const std::vector<Value> yielded = yielded_by(program);
   Definitions definitions;
   if (fuse_columns(program, program.equations, yielded, definitions)) check(program, "fuse_columns");
   return program;

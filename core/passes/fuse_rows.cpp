@@ -13,6 +13,7 @@
 #include "core/passes/lists.h"
 #include "core/passes/order.h"
 #include "core/passes/slice.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
@@ -342,11 +343,7 @@ std::optional<Rows> rows_to_fuse(const Program& program, const Equation& equatio
 }
 
 Program fuse_rows(Program program) {
-  std::vector<Value> yielded;
-  for (const Output& output : program.outputs) yielded.push_back(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) yielded.push_back(*input.next);
-  }
+  const std::vector<Value> yielded = yielded_by(program);
   Definitions definitions;
   if (fuse_rows(program, program.equations, yielded, definitions)) check(program, "fuse_rows");
   return program;

@@ -9,6 +9,7 @@
 #include "core/ops/fused_columns/fused_columns.h"
 #include "core/passes/recompute.h"
 #include "core/passes/slice.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
@@ -200,11 +201,7 @@ bool inline_chains(Program& program, std::vector<Equation>& equations, std::span
 }  // namespace
 
 Program inline_chains(Program program) {
-  std::vector<Value> yielded;
-  for (const Output& output : program.outputs) yielded.push_back(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) yielded.push_back(*input.next);
-  }
+  const std::vector<Value> yielded = yielded_by(program);
   if (inline_chains(program, program.equations, yielded)) check(program, "inline_chains");
   return program;
 }

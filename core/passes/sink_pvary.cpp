@@ -7,6 +7,7 @@
 #include "core/graph/passes.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/collective/collective.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain {
 namespace {
@@ -146,11 +147,7 @@ bool sink(Program& program, std::vector<Equation>& equations, std::span<const Va
 }  // namespace
 
 Program sink_pvary(Program program) {
-  std::vector<Value> yielded;
-  for (const Output& output : program.outputs) yielded.push_back(output.value);
-  for (const Input& input : program.inputs) {
-    if (input.next) yielded.push_back(*input.next);
-  }
+  const std::vector<Value> yielded = yielded_by(program);
   const bool moved = sink(program, program.equations, yielded);
   return moved ? simplify(std::move(program)) : std::move(program);
 }

@@ -1,4 +1,4 @@
-// Counts the uses of each value of a program.
+// The uses of the values of a program.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,16 @@
 #include "core/graph/program.h"
 
 namespace pmaptrain {
+
+// The values that outputs and updates name, which no pass may remove.
+inline std::vector<Value> yielded_by(const Program& program) {
+  std::vector<Value> yielded;
+  for (const Output& output : program.outputs) yielded.push_back(output.value);
+  for (const Input& input : program.inputs) {
+    if (input.next) yielded.push_back(*input.next);
+  }
+  return yielded;
+}
 
 // Counts how often equations, results of regions, outputs and updates name each value.
 class Uses {

@@ -47,11 +47,7 @@ std::vector<void*> addresses_of(const GpuLaunch& launch, const HostMemory& memor
   std::vector<void*> addresses;
   for (const GpuArgument& argument : launch.arguments) {
     REQUIRE(argument.kind != GpuArgument::Kind::value);
-    const bool is_operand = argument.kind == GpuArgument::Kind::operand;
-    std::byte* const begin = is_operand ? const_cast<std::byte*>(memory.operands[argument.index])
-                             : argument.kind == GpuArgument::Kind::result ? memory.results[argument.index]
-                                                                          : memory.scratch;
-    addresses.push_back(begin + argument.offset);
+    addresses.push_back(reinterpret_cast<void*>(gpu::value_of(argument, memory)));
   }
   return addresses;
 }
@@ -291,10 +287,20 @@ return j = %j
   }
 }
 
+// A text with each of these words replaced.
+std::string filled_in(std::string text, const std::vector<std::pair<std::string, std::string>>& words) {
+  for (const auto& [word, value] : words) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word)) {
+      text.replace(at, word.size(), value);
+    }
+  }
+  return text;
+}
+
 // Softmax cross-entropy with its derivative, and the largest of each row. A result of each kind; a label may be none.
 Program softmax_program(const std::string& shape, const std::string& dims, const std::string& length,
                         const std::string& dtype) {
-  std::string text = R"(batch %x:TYPE[4,SHAPE]{}
+  const std::string text = R"(batch %x:TYPE[4,SHAPE]{}
 batch %t:i32[4]{}
 batch %w:TYPE[4]{}
 batch %s:TYPE[]{}
@@ -324,13 +330,8 @@ return b = %b
 return c = %c
 return d = %d
 )";
-  for (const auto& [name, value] :
-       {std::pair<std::string, std::string>{"SHAPE", shape}, {"DIMS", dims}, {"LENGTH", length}, {"TYPE", dtype}}) {
-    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
-      text.replace(at, name.size(), value);
-    }
-  }
-  return parse_program(text, "softmax.pmt", all_ops(), {});
+  const std::string filled = filled_in(text, {{"SHAPE", shape}, {"DIMS", dims}, {"LENGTH", length}, {"TYPE", dtype}});
+  return parse_program(filled, "softmax.pmt", all_ops(), {});
 }
 
 KernelCase softmax_case(Generated& kernels, int length, const std::string& dtype = "f32") {
@@ -391,7 +392,7 @@ void add_special_rows(Generated& kernels) {
 
 // Sums over rows of what chains compute: of several types, of values that are repeated along rows and columns.
 Program columns_program(std::int64_t rows, std::int64_t columns, const std::string& dtype) {
-  std::string text = R"(batch %x:TYPE[ROWS,COLUMNS]{}
+  const std::string text = R"(batch %x:TYPE[ROWS,COLUMNS]{}
 batch %y:TYPE[ROWS,COLUMNS]{}
 batch %r:f32[ROWS]{}
 batch %c:f32[COLUMNS]{}
@@ -416,34 +417,26 @@ return a = %a
 return b = %b
 return g = %g
 )";
-  for (const auto& [name, value] : {std::pair<std::string, std::string>{"ROWS", std::to_string(rows)},
-                                    {"COLUMNS", std::to_string(columns)},
-                                    {"TYPE", dtype}}) {
-    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
-      text.replace(at, name.size(), value);
-    }
-  }
-  return parse_program(text, "columns.pmt", all_ops(), {});
+  const std::string filled =
+      filled_in(text, {{"ROWS", std::to_string(rows)}, {"COLUMNS", std::to_string(columns)}, {"TYPE", dtype}});
+  return parse_program(filled, "columns.pmt", all_ops(), {});
 }
 
 // As many sums as one equation has: pairs of up to 64 bytes.
 Program many_sums(const std::string& dtype) {
-  std::string lines, yields;
+  std::string lines, sums, results, returns;
   for (int i = 0; i < 8; ++i) {
     lines += fmt::format(
         "  %k{0} = constant[dtype={1}, shape=[300,5], value={0}]\n  %y{0} = mul %p, %k{0}\n"
         "  %s{0} = reduce_sum[dims=[0]] %y{0}\n",
         i, dtype);
-    yields += fmt::format("{}%s{}", i == 0 ? "" : ", ", i);
+    sums += fmt::format("{}%s{}", i == 0 ? "" : ", ", i);
+    results += fmt::format("{}%r{}", i == 0 ? "" : ", ", i);
+    returns += fmt::format("return r{0} = %r{0}\n", i);
   }
-  std::string text =
-      fmt::format("batch %x:{0}[300,5]{{}}\n{1} = fused_columns %x (%p:{0}[300,5]{{}}) {{\n{2}  yield {1}\n}}\n", dtype,
-                  yields, lines);
-  for (std::size_t at = text.find("%s"); at != std::string::npos && at < text.find(" = fused");
-       at = text.find("%s", at + 1)) {
-    text[at + 1] = 'r';
-  }
-  for (int i = 0; i < 8; ++i) text += fmt::format("return r{0} = %r{0}\n", i);
+  const std::string text =
+      fmt::format("batch %x:{0}[300,5]{{}}\n{1} = fused_columns %x (%p:{0}[300,5]{{}}) {{\n{2}  yield {3}\n}}\n{4}",
+                  dtype, results, lines, sums, returns);
   return parse_program(text, "sums.pmt", all_ops(), {});
 }
 
