@@ -82,11 +82,11 @@ class RowsWriter {
 
   // Whether a thread keeps its elements of the operands in registers between the passes over a row.
   bool keeps_elements() const {
-    constexpr std::int64_t most_elements = 32, most_registers = 96;
+    constexpr std::int64_t most_registers = 96;
     std::int64_t full = 0;
     for (const Value param : request_.region->params) full += is_full(param) ? 1 : 0;
     const std::vector<Equation>& equations = request_.region->equations;
-    return own_elements() <= most_elements && full * own_elements() <= most_registers &&
+    return own_elements() <= static_cast<std::int64_t>(kept_elements) && full * own_elements() <= most_registers &&
            std::none_of(equations.begin(), equations.end(),
                         [](const Equation& equation) { return equation.op.as<Argmax>() != nullptr; });
   }

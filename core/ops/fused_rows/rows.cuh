@@ -3,9 +3,6 @@
 // which have neighbouring elements; a thread alone has all elements of its row.
 namespace pmaptrain::ops {
 
-// A thread keeps so many elements of each operand in registers, between the passes over a row.
-inline constexpr unsigned kept_elements = 32;
-
 // Adds the elements after the last wide group of a row to `total`.
 template <class Reducer, unsigned n, class C, class F>
 C reduce_rest(C total, F&& at) {

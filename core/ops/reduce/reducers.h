@@ -57,6 +57,9 @@ struct PairReducer {
 // On a GPU, a block of threads has a lane for each part of columns, and several threads that compute a lane's elements.
 inline constexpr unsigned part_lanes = 64, part_threads = 256;
 
+// A thread of a fused row keeps at most so many elements of an operand in registers.
+inline constexpr unsigned kept_elements = 32;
+
 inline constexpr std::size_t reduce_block = 256;  // combinations of an accumulator in a block
 // The numbers of parallel accumulators: for contiguous elements, and for the rest of them.
 inline constexpr std::size_t wide_group = 64, narrow_group = 16;
