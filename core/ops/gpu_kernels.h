@@ -60,8 +60,11 @@ inline constexpr unsigned sort_tile = 2048;  // keys that a block of threads sor
   PMAPTRAIN_NUMBERS(X, one_hot)               \
   PMAPTRAIN_NUMBERS(X, top_k)                 \
   X(random, uniform)                          \
+  X(random, uniform_part)                     \
   X(random, normal)                           \
+  X(random, normal_part)                      \
   X(random, bernoulli)                        \
+  X(random, bernoulli_part)                   \
   X(random, permutation)                      \
   PMAPTRAIN_FLOATING(X, max_pool)             \
   PMAPTRAIN_FLOATING(X, max_pool_grad)        \

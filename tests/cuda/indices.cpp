@@ -122,3 +122,22 @@ DEVICE_TEST_CASE("the GPU's random values are those of the reference", "[cuda][k
   }
   for (const std::int64_t size : {1, 2, 100}) check_launches(ops::RandomPermutation{size}, operands, values);
 }
+
+DEVICE_TEST_CASE("the GPU's random values of parts of rows are those of the reference", "[cuda][kernels]") {
+  struct Part {
+    Shape shape;
+    std::vector<std::int64_t> strides;
+  };
+  const Bytes key = bytes_of<std::uint32_t>({0x9E3779B9, 0xFFFFFFFF});
+  const Bytes rows = bytes_of<std::int64_t>({0, std::int64_t{1} << 40, 7});
+  // The offsets are random, so each device that has an offset of its own has another one.
+  for (const Part& part : {Part{{}, {}}, Part{{3, 50}, {}}, Part{{3, 50}, {200, 1}}, Part{{2, 1, 3, 5}, {90, 45, 9, 1}},
+                           Part{{2, 2, 2, 2, 2, 2, 2, 2}, {2187, 729, 243, 81, 27, 9, 3, 1}}, Part{{0}, {1}}}) {
+    for (const DType index : {DType::i32, DType::i64}) {
+      const std::vector<Type> operands{{DType::u32, {2}, {}}, {DType::i64, {3}, {}}, {index, {}, {}}};
+      check_launches(ops::RandomUniform{part.shape, part.strides}, operands, {key, rows});
+      check_launches(ops::RandomNormal{part.shape, part.strides}, operands, {key, rows});
+      check_launches(ops::RandomBernoulli{part.shape, 0.3, part.strides}, operands, {key, rows});
+    }
+  }
+}

@@ -24,17 +24,18 @@ __device__ inline Words philox(u32 key_low, u32 key_high, Words counter) {
   return counter;
 }
 
-// The words of elements in rows. Each device has `local` rows and its own key.
+// The words of elements in rows, by their index in the row. Each device has `local` rows and its own key.
 struct Stream {
   const u32* keys;
   const i64* rows;
   i64 local, key_stride, row_stride;
 
-  __device__ Words words(i64 row, i64 element) const {
-    const i64 device = row / local;
+  __device__ i64 device_of(i64 row) const { return row / local; }
+  __device__ Words words(i64 row, i64 index) const {
+    const i64 device = device_of(row);
     const u32* const key = keys + device * key_stride;
     const auto number = static_cast<std::uint64_t>(rows[device * row_stride + row % local]);
-    return philox(key[0], key[1], {static_cast<u32>(number), upper(number), static_cast<u32>(element), 0});
+    return philox(key[0], key[1], {static_cast<u32>(number), upper(number), static_cast<u32>(index), 0});
   }
 };
 
