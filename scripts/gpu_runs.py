@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHOWN_FAILURES = 100  # of a case: a failing shape is not to hide the others
 KEPT_OUTPUT = 200_000  # characters of a log in the archive: its begin and its end
 MOST_CODE = 8 << 20  # bytes; the archive is written after each part, which takes time of the call
-CODE = "cache/pmaptrain"  # where the program keeps what it has compiled (core/runtime/cuda/compiler.cpp)
+CODE = "cache/pmaptrain"  # where the program keeps what it has compiled (core/runtime/gpu/disk_cache.cpp)
 
 
 class Work(NamedTuple):

@@ -29,6 +29,7 @@ struct GpuRequest {
   const Region* region = nullptr;    // the equation's region, if it has one
   std::span<const Type> types = {};  // if there is a region: the types of all values of the program
   bool tf32 = false;                 // whether f32 operands of products may be rounded to TF32
+  bool deterministic = true;         // whether the bits must be the same in each run and on all GPUs of a kind
 };
 
 // An argument of a kernel: an address, or a plain value of at most 8 bytes.

@@ -197,14 +197,15 @@ TEST_CASE("convolutions of bf16 with a bias of float32 and relu are one kernel, 
 namespace {
 
 // What cuDNN's frontend writes while a config is planned.
-std::string log_of_planning(const std::string& config, const std::string& precision) {
+std::string log_of_planning(const std::string& config, const std::string& precision, bool deterministic = false) {
   const TemporaryFolder folder;
   const std::string log = (folder.path() / "log").string();
   const Variable module("PMAPTRAIN_CUDA_MODULE", std::filesystem::absolute(cuda_module()).string());
   const Variable tells("CUDNN_FRONTEND_LOG_INFO", "1"), file("CUDNN_FRONTEND_LOG_FILE", log);
   const tests::Finished done =
       tests::run_binary({"validate", "configs/" + config, "--workers", "1", "--set", "mesh.backend=cuda", "--set",
-                         "mesh.gpu_memory=80GiB", "--set", "precision=" + precision});
+                         "mesh.gpu_memory=80GiB", "--set", "precision=" + precision, "--set",
+                         std::string("mesh.deterministic=") + (deterministic ? "true" : "false")});
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
   return read_text(log);
@@ -235,6 +236,20 @@ TEST_CASE("a convolution with relu is planned without it as well, for a library 
     CHECK(count(plans, "___eng") > 0);
     CHECK(count(plans, "__eng") == count(plans, "___eng"));
   }
+}
+
+TEST_CASE("engines that differ from run to run, and Winograd's, are planned without deterministic alone",
+          "[cuda][module][process]") {
+  if (cuda_module().empty()) return;
+  const auto count = [](bool deterministic) {
+    const std::vector<std::string> plans = plans_in(log_of_planning("cnn.yaml", "float32", deterministic));
+    CHECK(plans.size() > 10);
+    return std::count_if(plans.begin(), plans.end(), [](const std::string& plan) {
+      return contains(plan, "NONDETERMINISTIC") || contains(plan, "WINOGRAD");
+    });
+  };
+  CHECK(count(true) == 0);
+  CHECK(count(false) > 0);
 }
 
 TEST_CASE("convolutions of shipped configs in mixed precision work on bf16 alone, gradients of kernels too",

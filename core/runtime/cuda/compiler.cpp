@@ -1,17 +1,10 @@
 #include "core/runtime/cuda/compiler.h"
 
-#define XXH_INLINE_ALL
 #include <fmt/format.h>
-#include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -79,53 +72,9 @@ std::string compile_now(const std::string& text, const std::vector<std::string>&
   return machine_code ? read(program, nvrtcGetCUBINSize, nvrtcGetCUBIN) : read(program, nvrtcGetPTXSize, nvrtcGetPTX);
 }
 
-// The cache of compiled code: a file for each key. Files are replaced atomically and have checksums; damaged files are
-// ignored. If the cache cannot be read or written, kernels are compiled again.
-std::filesystem::path cache_folder() {
-  const auto folder_in = [](const char* variable) {
-    const char* const value = std::getenv(variable);
-    const std::filesystem::path path = value == nullptr ? "" : value;
-    // The XDG standard says that relative paths are ignored.
-    return path.is_absolute() ? path : std::filesystem::path();
-  };
-  if (const auto cache = folder_in("XDG_CACHE_HOME"); !cache.empty()) return cache / "pmaptrain";
-  if (const auto home = folder_in("HOME"); !home.empty()) return home / ".cache" / "pmaptrain";
-  return {};
-}
-
-std::string checksum(std::string_view text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-std::optional<std::string> find_code(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(stream), {}};
-  const std::size_t head = 32;
-  if (content.size() <= head || checksum(std::string_view(content).substr(head)) != content.substr(0, head)) {
-    return std::nullopt;
-  }
-  return content.substr(head);
-}
-
-void store_code(const std::filesystem::path& path, std::string_view code) noexcept try {
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  // Another thread or process may write the same file.
-  static std::atomic<int> count = 0;
-  const auto temporary = path.parent_path() / fmt::format(".{}.{}-{}", path.stem().string(), getpid(), ++count);
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << checksum(code) << code;
-  stream.close();
-  if (stream) std::filesystem::rename(temporary, path, ignored);
-  if (!stream || ignored) std::filesystem::remove(temporary, ignored);
-} catch (const std::exception&) {
-  return;  // a missing entry is compiled again next time
-}
-
 }  // namespace
 
-Compiler::Compiler() : cache_(cache_folder()), free_slots_(std::max(1U, std::thread::hardware_concurrency())) {}
+Compiler::Compiler() : free_slots_(std::max(1U, std::thread::hardware_concurrency())) {}
 
 std::shared_future<std::string> Compiler::code_of(const std::string& text, int compute_capability) {
   const std::lock_guard lock(mutex_);
@@ -142,18 +91,12 @@ std::string Compiler::compile(const std::string& text, int compute_capability) {
   const Target target = target_for(compute_capability);
   std::vector<std::string> options{target.option};
   options.insert(options.end(), std::begin(fixed_options), std::end(fixed_options));
-  std::string all;
-  for (const std::string& part : {version_text(), join(options, " "), text}) {
-    all += fmt::format("{}:{}", part.size(), part);
-  }
-  const std::filesystem::path kept = cache_ / (checksum(all) + ".kernel");
-  if (!cache_.empty()) {
-    if (std::optional<std::string> known = find_code(kept)) return *std::move(known);
-  }
+  const std::string key = gpu::key_of_texts(version_text(), join(options, " "), text);
+  if (std::optional<std::string> known = cache_.find(key)) return *std::move(known);
   free_slots_.acquire();
   const std::shared_ptr<void> at_the_end(nullptr, [this](void*) { free_slots_.release(); });
   std::string code = compile_now(text, options, target.machine_code);
-  if (!cache_.empty()) store_code(kept, code);
+  cache_.store(key, code);
   return code;
 }
 

@@ -1,7 +1,6 @@
 // Compiles CUDA C++ source to machine code with NVRTC, which needs no GPU.
 #pragma once
 
-#include <filesystem>
 #include <future>
 #include <map>
 #include <mutex>
@@ -9,10 +8,12 @@
 #include <string>
 #include <utility>
 
+#include "core/runtime/gpu/disk_cache.h"
+
 namespace pmaptrain::cuda {
 
-// Compiles each source once for all devices of a process, several in parallel, and keeps the code in a cache on disk:
-// in $XDG_CACHE_HOME/pmaptrain, by default ~/.cache/pmaptrain. All functions are thread-safe.
+// Compiles each source once for all devices of a process, several in parallel, and keeps the code in a cache on disk.
+// All functions are thread-safe.
 class Compiler {
  public:
   Compiler();
@@ -28,7 +29,7 @@ class Compiler {
   std::shared_future<std::string> code_of(const std::string& text, int compute_capability);
   std::string compile(const std::string& text, int compute_capability);
 
-  const std::filesystem::path cache_;     // folder of compiled code; empty if nothing is kept
+  const gpu::DiskCache cache_{"kernel"};
   std::counting_semaphore<> free_slots_;  // the number of further compilations that may run in parallel
   std::mutex mutex_;
   std::map<std::pair<int, std::string>, std::shared_future<std::string>> known_;  // by compute capability and source

@@ -7,9 +7,13 @@
 #include "core/base/error.h"
 #include "core/runtime/cuda/kernels.h"
 #include "core/runtime/cuda/prepare.h"
+#include "core/runtime/cuda/trial.h"
 
 namespace pmaptrain::cuda {
 namespace {
+
+// How many plans are timed.
+constexpr int timed_plans = 3;
 
 // One way to compute the convolution: a cuDNN plan with operands of type `input` and a result of type `sum`. Kernels of
 // around.cu do the rest: they convert operands, and add the bias, apply relu and round if the plan does not.
@@ -50,8 +54,7 @@ struct Operand {
 
 class ConvCommand final : public PreparedCommand {
  public:
-  ConvCommand(const GpuConv& shape, std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu)
-      : shape_(shape), slices_(request) {
+  ConvCommand(const GpuConv& shape, const GpuRequest& request) : shape_(shape), slices_(request) {
     const bool input_grad = shape_.kind == GpuConv::Kind::input_grad;
     const bool kernel_grad = shape_.kind == GpuConv::Kind::kernel_grad;
     image_ = {input_grad ? std::size_t{1} : 0, shape_.operands, numel(input_grad ? shape_.y : shape_.x), {}};
@@ -59,8 +62,23 @@ class ConvCommand final : public PreparedCommand {
     result_ = shape_.result;
     if (kernel_grad) bias_gradient_ = shape_.bias;
     if (shape_.kind == GpuConv::Kind::forward) bias_ = shape_.bias;
-    make_plan(op, request, planner, relu);
-    lay_out();
+  }
+
+  // The commands with each of the plans from which one is to be chosen; one without a plan if there is nothing to
+  // multiply. Sets `purpose` to what they compute.
+  std::vector<Candidate> candidates(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu,
+                                    int most, std::string& purpose) {
+    std::vector<Candidate> all;
+    if (numel(request.results[0]) == 0 || image_.elements == 0) {
+      all.push_back({"no plan", with(std::nullopt)});
+      return all;
+    }
+    std::vector<ConvPlan> plans = find_plans(op, request, planner, relu, most, purpose);
+    for (ConvPlan& plan : plans) {
+      std::string name = plan.name;
+      all.push_back({std::move(name), with(std::move(plan))});
+    }
+    return all;
   }
 
   bool has_library_relu() const override { return plan_ && way_.relu_in_plan; }
@@ -69,11 +87,20 @@ class ConvCommand final : public PreparedCommand {
   }
 
  private:
-  void make_plan(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu) {
-    if (numel(request.results[0]) == 0 || image_.elements == 0) return;
+  std::unique_ptr<ConvCommand> with(std::optional<ConvPlan> plan) const {
+    auto command = std::make_unique<ConvCommand>(*this);
+    command->plan_ = std::move(plan);
+    command->lay_out();
+    return command;
+  }
+
+  // Takes the first way for which there are plans.
+  std::vector<ConvPlan> find_plans(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu,
+                                   int most, std::string& purpose) {
     std::string why;
     for (const Way& way : ways(shape_.kind, image_.dtype, result_, bias_, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
+      types.deterministic = request.deterministic;
       types.tensor_cores = image_.dtype == DType::bf16 || request.tf32;
       if (way.input == image_.dtype) {  // otherwise the plan reads copies in the workspace
         types.input_alignment = alignment_of(request.operands[image_.index], 16);
@@ -85,9 +112,11 @@ class ConvCommand final : public PreparedCommand {
       if (way.sum == result_ && !is_kernel_grad()) {
         types.output_alignment = alignment_of(request.results[0], 16);
       }
+      std::vector<ConvPlan> plans = make_conv_plans(planner, shape_, types, most, why);
+      if (plans.empty()) continue;
       way_ = way;
-      plan_ = make_conv_plan(planner, shape_, types, why);
-      if (plan_) return;
+      purpose = conv_text(planner, shape_, types);
+      return plans;
     }
     fail_running(fmt::format("GPU: cuDNN {} has no engine for {} of {} {} and {}, giving {}: {}", cudnnGetVersion(), op,
                              to_string(image_.dtype), to_string(request.operands[0].shape),
@@ -216,8 +245,12 @@ class ConvCommand final : public PreparedCommand {
 }  // namespace
 
 std::unique_ptr<PreparedCommand> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
-                                              ConvPlanner& planner, Relu relu) {
-  return std::make_unique<ConvCommand>(conv, op, request, planner, relu);
+                                              ConvPlanner& planner, gpu::TimedChoices* choices, Relu relu) {
+  const int most = request.deterministic || choices == nullptr ? 1 : timed_plans;
+  std::string purpose;
+  std::vector<Candidate> candidates = ConvCommand(conv, request).candidates(op, request, planner, relu, most, purpose);
+  if (candidates.size() == 1) return std::move(candidates.front().command);
+  return fastest_of(std::move(candidates), purpose, request, *choices);
 }
 
 }  // namespace pmaptrain::cuda

@@ -19,6 +19,7 @@ namespace fe = cudnn_frontend;
 struct ConvPlanner {
   Handle<cudnnHandle_t, cudnnDestroy> handle;          // for a GPU of this machine
   std::shared_ptr<const fe::DeviceProperties> device;  // for a described GPU
+  std::string gpu;                                     // its properties
 };
 
 std::shared_ptr<ConvPlanner> make_conv_planner() {
@@ -27,6 +28,11 @@ std::shared_ptr<ConvPlanner> make_conv_planner() {
     fail_resource(fmt::format("GPU: cuDNN {} does not start: {}", cudnnGetVersion(), cudnnGetErrorString(status)),
                   "its libraries must be of one version: scripts/bootstrap --cuda fetches them");
   }
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "asking for the current GPU");
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu), "asking for the properties of a GPU");
+  planner->gpu = properties.name;
   return planner;
 }
 
@@ -37,6 +43,7 @@ std::shared_ptr<ConvPlanner> make_conv_planner(const std::string& properties) {
     fail_running("GPU: cuDNN does not read these properties of a device: " + error.get_message());
   }
   planner->device = std::move(device);
+  planner->gpu = properties;
   return planner;
 }
 
@@ -140,25 +147,25 @@ struct Definition {
     }
   }
 
-  // Notes that an engine must not have: of engines that are not deterministic or less precise, and of engines that
-  // spread a NaN or a rounding error over a whole tile of the image (FFT and Winograd).
+  // Notes that an engine must not have: of engines that are less precise, and of those that spread a NaN or a rounding
+  // error over the whole image (FFT). If the plan has to be deterministic, also of engines whose bits differ from run
+  // to run, and of Winograd's, which spread them over a tile. On tiles of 13x13, Winograd's are less precise.
   std::vector<fe::NumericalNote_t> avoided() const {
     using Note = fe::NumericalNote_t;
-    std::vector<Note> notes{Note::NONDETERMINISTIC,
-                            Note::DOWN_CONVERT_INPUTS,
-                            Note::REDUCED_PRECISION_REDUCTION,
-                            Note::FFT,
-                            Note::WINOGRAD,
-                            Note::WINOGRAD_TILE_4x4,
-                            Note::WINOGRAD_TILE_6x6,
+    std::vector<Note> notes{Note::DOWN_CONVERT_INPUTS, Note::REDUCED_PRECISION_REDUCTION, Note::FFT,
                             Note::WINOGRAD_TILE_13x13};
+    if (types.deterministic) {
+      notes.insert(notes.end(),
+                   {Note::NONDETERMINISTIC, Note::WINOGRAD, Note::WINOGRAD_TILE_4x4, Note::WINOGRAD_TILE_6x6});
+    }
     if (!types.tensor_cores) notes.push_back(Note::TENSOR_CORE);
     return notes;
   }
 };
 
-fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const ConvPlanner& planner,
-                  std::int64_t workspace) {
+// Lets the heuristics list the plans of the convolution, and leaves out those that must not be used.
+fe::error_t define_plans(fe::graph::Graph& graph, const Definition& definition, const ConvPlanner& planner,
+                         std::int64_t workspace) {
   definition.define(graph);
   if (auto error = graph.validate(); error.is_bad()) return error;
   if (planner.device != nullptr) graph.set_device_properties(planner.device);
@@ -171,12 +178,11 @@ fe::error_t build(fe::graph::Graph& graph, const Definition& definition, const C
   }
   graph.deselect_numeric_notes(definition.avoided());
   graph.deselect_workspace_greater_than(workspace);
-  if (auto error = graph.check_support(); error.is_bad()) return error;
-  return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+  return graph.check_support();
 }
 
-void run(fe::graph::Graph& graph, GpuConv::Kind kind, bool with_bias, cudnnHandle_t handle, cudaStream_t stream,
-         const ConvMemory& memory) {
+void run(fe::graph::Graph& graph, std::int64_t index, GpuConv::Kind kind, bool with_bias, cudnnHandle_t handle,
+         cudaStream_t stream, const ConvMemory& memory) {
   const auto written = [&](GpuConv::Kind computed, const std::byte* read) -> void* {
     return computed == kind ? memory.to : const_cast<std::byte*>(read);
   };
@@ -187,28 +193,52 @@ void run(fe::graph::Graph& graph, GpuConv::Kind kind, bool with_bias, cudnnHandl
   if (const cudnnStatus_t status = cudnnSetStream(handle, stream); status != CUDNN_STATUS_SUCCESS) {
     fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
   }
-  if (fe::error_t error = graph.execute(handle, addresses, memory.workspace); error.is_bad()) {
+  if (fe::error_t error = graph.execute_plan_at_index(handle, addresses, memory.workspace, index); error.is_bad()) {
     fail_running("GPU: a convolution: " + error.get_message());
   }
 }
 
 }  // namespace
 
-std::optional<ConvPlan> make_conv_plan(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
-                                       std::string& why) {
+std::vector<ConvPlan> make_conv_plans(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
+                                      int most, std::string& why) {
   for (const std::int64_t workspace : {modest_workspace, most_workspace}) {
     const auto graph = std::make_shared<fe::graph::Graph>();
-    if (fe::error_t error = build(*graph, Definition{shape, types}, planner, workspace); error.is_bad()) {
+    if (fe::error_t error = define_plans(*graph, Definition{shape, types}, planner, workspace); error.is_bad()) {
       why = error.get_message();
       continue;
     }
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(graph->get_workspace_size(), 0));
-    return ConvPlan{bytes, [graph, kind = shape.kind, with_bias = types.with_bias, handle = planner.handle.get()](
-                               cudaStream_t stream, const ConvMemory& memory) {
-                      run(*graph, kind, with_bias, handle, stream, memory);
-                    }};
+    std::vector<ConvPlan> plans;
+    for (std::int64_t i = 0; i < graph->get_execution_plan_count() && std::ssize(plans) < most; ++i) {
+      if (fe::error_t error = graph->build_plan_at_index(i); error.is_bad()) {
+        why = error.get_message();
+        continue;
+      }
+      ConvPlan plan;
+      if (graph->get_plan_name_at_index(i, plan.name).is_bad()) continue;
+      plan.workspace = static_cast<std::size_t>(std::max<std::int64_t>(graph->get_workspace_size_plan_at_index(i), 0));
+      if (!plans.empty() && plan.workspace > plans.front().workspace) continue;
+      plan.run = [graph, i, kind = shape.kind, with_bias = types.with_bias, handle = planner.handle.get()](
+                     cudaStream_t stream, const ConvMemory& memory) {
+        run(*graph, i, kind, with_bias, handle, stream, memory);
+      };
+      plans.push_back(std::move(plan));
+    }
+    if (!plans.empty()) return plans;
   }
-  return std::nullopt;
+  return {};
+}
+
+std::string conv_text(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types) {
+  std::string padding;
+  for (const auto& [before, after] : shape.padding) padding += fmt::format(" {}+{}", before, after);
+  return fmt::format(
+      "{}, cuDNN {}, frontend {}: convolution {} of {} by {} giving {}, {} calls, strides {}, dilation {}, padding{}, "
+      "{} to {}, bias {} {}, relu {}, tensor cores {}, alignment {} {} {}",
+      planner.gpu, cudnnGetVersion(), CUDNN_FRONTEND_VERSION, static_cast<int>(shape.kind), to_string(shape.x),
+      to_string(shape.kernel), to_string(shape.y), shape.calls, to_string(shape.strides), to_string(shape.dilation),
+      padding, to_string(types.input), to_string(types.output), types.with_bias, to_string(types.bias), types.with_relu,
+      types.tensor_cores, types.input_alignment, types.output_alignment, types.bias_alignment);
 }
 
 }  // namespace pmaptrain::cuda

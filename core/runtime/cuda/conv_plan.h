@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/kernel/gpu.h"
 
@@ -30,7 +30,8 @@ std::string properties_for_planning(int gpu);
 struct ConvTypes {
   DType input = DType::f32, output = DType::f32, bias = DType::f32;
   bool with_bias = false, with_relu = false;
-  bool tensor_cores = true;  // whether tensor cores may be used; f32 operands are then rounded to TF32
+  bool tensor_cores = true;   // whether tensor cores may be used; f32 operands are then rounded to TF32
+  bool deterministic = true;  // see GpuRequest
   std::size_t input_alignment = 16, output_alignment = 16, bias_alignment = 16;
 };
 
@@ -46,12 +47,18 @@ struct ConvMemory {
 };
 
 struct ConvPlan {
+  std::string name;           // of the engine and its settings
   std::size_t workspace = 0;  // bytes
   std::function<void(cudaStream_t stream, const ConvMemory& memory)> run;
 };
 
-// Returns nothing if cuDNN has no engine for this convolution, and sets `why` to its message.
-std::optional<ConvPlan> make_conv_plan(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
-                                       std::string& why);
+// The first `most` plans of cuDNN's heuristics, the best one first. None needs more workspace than the first: where no
+// GPU is, memory is planned for the first. Returns nothing if cuDNN has no engine for this convolution, and sets `why`
+// to its message.
+std::vector<ConvPlan> make_conv_plans(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
+                                      int most, std::string& why);
+
+// What is planned, for which GPU and by which versions of the library, as a text that differs if times may differ.
+std::string conv_text(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types);
 
 }  // namespace pmaptrain::cuda

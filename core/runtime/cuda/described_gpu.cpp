@@ -43,7 +43,7 @@ gpu::DescribedGpu describe_gpu(const std::string& description, GenerateSource ge
   gpu.properties.memory = json.value("totalGlobalMem", std::size_t{0});
   gpu.properties.driver = json.value("driverVer", 0);
   gpu.kernels = std::make_unique<DescribedKernels>(
-      Libraries(gpu.properties.compute_capability, generate_source, std::make_shared<Compiler>(), description));
+      Libraries(gpu.properties.compute_capability, generate_source, std::make_shared<Shared>(), description));
   return gpu;
 }
 

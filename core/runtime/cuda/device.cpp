@@ -70,12 +70,12 @@ AdditionOrder addition_order(std::span<const TreeNode> tree) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_source,
-                       std::shared_ptr<Compiler> compiler, Join join, Barriers& barriers)
+CudaDevice::CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Shared> shared,
+                       Join join, Barriers& barriers)
     : number_(number),
       module_(module),
       barriers_(barriers),
-      libraries_(compute_capability_of(select_gpu(gpu)), generate_source, std::move(compiler)),
+      libraries_(compute_capability_of(select_gpu(gpu)), generate_source, std::move(shared)),
       join_(std::move(join)),
       uses_graphs_(gpu::uses_graphs()) {
   check(load_reductions(), "loading kernels");
@@ -280,21 +280,11 @@ gpu::Graph CudaDevice::capture(const std::function<void()>& record) {
 
 OwnGraphExec CudaDevice::make_graph(std::span<const Call> calls) {
   const cudaStream_t begin = stream(gpu::Stream::compute);
-  OwnGraph graph;
-  check(cudaStreamBeginCapture(begin, cudaStreamCaptureModeThreadLocal), "beginning a capture");
   capturing_ = true;
-  try {
+  const std::shared_ptr<void> at_the_end(nullptr, [this](void*) { capturing_ = false; });
+  OwnGraphExec ready = captured(begin, [&] {
     for (const Call& call : calls) call.run();
-  } catch (...) {
-    capturing_ = false;
-    cudaStreamEndCapture(begin, graph.create());
-    cudaGetLastError();  // clears the error of the capture; the exception of the call says more
-    throw;
-  }
-  capturing_ = false;
-  check(cudaStreamEndCapture(begin, graph.create()), "ending a capture");
-  OwnGraphExec ready;
-  check(cudaGraphInstantiate(ready.create(), graph.get(), 0), "making a graph");
+  });
   check(cudaGraphUpload(ready.get(), begin), "making a graph");
   return ready;
 }

@@ -24,8 +24,8 @@ class CudaDevice final : public gpu::Device {
  public:
   // `number` and `module` are the arguments of Platform::open(); `gpu` is the number of the GPU in CUDA. It differs
   // from `number` for virtual devices, and if processes divide the GPUs of a machine.
-  CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
-             Join join, Barriers& barriers);
+  CudaDevice(int number, int module, int gpu, GenerateSource generate_source, std::shared_ptr<Shared> shared, Join join,
+             Barriers& barriers);
   ~CudaDevice() override;
 
   std::byte* allocate(std::size_t bytes) override;

@@ -31,4 +31,20 @@ void check(nvrtcResult status, std::string_view doing) {
   fail_running(message);
 }
 
+OwnGraphExec captured(cudaStream_t stream, const std::function<void()>& record) {
+  OwnGraph graph;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+  try {
+    record();
+  } catch (...) {
+    cudaStreamEndCapture(stream, graph.create());
+    cudaGetLastError();  // clears the error of the capture; the exception of the call says more
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, graph.create()), "ending a capture");
+  OwnGraphExec ready;
+  check(cudaGraphInstantiate(ready.create(), graph.get(), 0), "making a graph");
+  return ready;
+}
+
 }  // namespace pmaptrain::cuda

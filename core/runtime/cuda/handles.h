@@ -6,6 +6,7 @@
 #include <nvrtc.h>
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -62,6 +63,9 @@ inline OwnEvent make_event() {
   check(cudaEventCreateWithFlags(event.create(), cudaEventDisableTiming), "creating an event");
   return event;
 }
+
+// The calls that `record` makes on the stream, as a graph, without running them.
+OwnGraphExec captured(cudaStream_t stream, const std::function<void()>& record);
 
 // Whether all that came before the event is done. Throws Error if that has failed.
 inline bool is_done(const OwnEvent& event, std::string_view what) {

@@ -33,17 +33,18 @@ bool Kernel::has_library_relu() const {
                      [](const auto& command) { return command->has_library_relu(); });
 }
 
-Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
+Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Shared> shared,
                      const std::string& properties)
     : compute_capability_(compute_capability),
       generate_source_(generate_source),
-      compiler_(std::move(compiler)),
+      shared_(std::move(shared)),
       runs_on_(properties.empty() ? RunsOn::device : RunsOn::nowhere) {
   if (!properties.empty()) conv_planner_ = make_conv_planner(properties);
 }
 
 void Libraries::begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
-  if (kernel.find<GpuGenerated>() != nullptr) compiler_->begin(generated_for(op, request).text, compute_capability_);
+  if (kernel.find<GpuGenerated>() != nullptr)
+    shared_->compiler.begin(generated_for(op, request).text, compute_capability_);
 }
 
 Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu) {
@@ -67,12 +68,13 @@ std::unique_ptr<PreparedCommand> Libraries::make(const GpuMatmul& product, const
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request,
                                                  Relu relu) {
   if (conv_planner_ == nullptr) conv_planner_ = make_conv_planner();
-  return prepare_conv(conv, op.name(), request, *conv_planner_, relu);
+  gpu::TimedChoices* const choices = runs_on_ == RunsOn::device ? &shared_->choices : nullptr;
+  return prepare_conv(conv, op.name(), request, *conv_planner_, choices, relu);
 }
 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
   const gpu::GeneratedSource generated = generated_for(op, request);
-  const std::string code = compiler_->code(generated.text, compute_capability_);
+  const std::string code = shared_->compiler.code(generated.text, compute_capability_);
   return prepare_generated(code, generated.launches, runs_on_);
 }
 

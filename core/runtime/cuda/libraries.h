@@ -9,6 +9,7 @@
 #include "core/runtime/cuda/compiler.h"
 #include "core/runtime/cuda/prepare.h"
 #include "core/runtime/gpu/module_table.h"
+#include "core/runtime/gpu/timed_choice.h"
 
 namespace pmaptrain::cuda {
 
@@ -27,11 +28,17 @@ class Kernel {
   std::size_t workspace_ = 0;
 };
 
+// What all devices of a platform share.
+struct Shared {
+  Compiler compiler;
+  gpu::TimedChoices choices;
+};
+
 class Libraries {
  public:
   // Prepares kernels for the current device, or if `properties` is not empty for the GPU that it describes, as the JSON
-  // text that cuDNN prints; they cannot run. All devices of a platform share one compiler.
-  Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Compiler> compiler,
+  // text that cuDNN prints; they cannot run.
+  Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Shared> shared,
             const std::string& properties = {});
 
   // Starts to compile in the background, for a later call of prepare() with the same arguments.
@@ -48,7 +55,7 @@ class Libraries {
 
   int compute_capability_;
   GenerateSource generate_source_;
-  std::shared_ptr<Compiler> compiler_;
+  std::shared_ptr<Shared> shared_;
   RunsOn runs_on_;
   CublasHandle cublas_;
   std::shared_ptr<ConvPlanner> conv_planner_;

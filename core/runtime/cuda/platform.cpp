@@ -77,14 +77,14 @@ class CudaPlatform final : public gpu::Platform {
     const auto join = [=, this](std::span<const int> members, const gpu::CommunicatorId* id, const Abort& abort) {
       return join_nccl(here.first + device, here, module, communicators_, members, id, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, own_.first + device, generate_source_, compiler_, join,
+    return std::make_unique<CudaDevice>(device, module, own_.first + device, generate_source_, shared_, join,
                                         barriers_);
   }
   gpu::CommunicatorId new_communicator_id() override { return new_nccl_id(); }
 
  private:
   GenerateSource generate_source_;
-  const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   const gpu::GpuRange own_;
   NcclGroups communicators_;
   Barriers barriers_;
@@ -110,13 +110,13 @@ class VirtualPlatform final : public gpu::Platform {
     const auto join = [=, this](std::span<const int> members, const gpu::CommunicatorId*, const Abort& abort) {
       return join_virtual(device, module, communicators_, members, abort);
     };
-    return std::make_unique<CudaDevice>(device, module, 0, generate_source_, compiler_, join, barriers_);
+    return std::make_unique<CudaDevice>(device, module, 0, generate_source_, shared_, join, barriers_);
   }
   gpu::CommunicatorId new_communicator_id() override { fail_running("virtual GPUs are those of one process"); }
 
  private:
   GenerateSource generate_source_;
-  const std::shared_ptr<Compiler> compiler_ = std::make_shared<Compiler>();
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   int devices_;
   VirtualGroups communicators_;
   Barriers barriers_;

@@ -15,6 +15,7 @@
 #include "core/runtime/cuda/conv_plan.h"
 #include "core/runtime/cuda/handles.h"
 #include "core/runtime/gpu/device.h"
+#include "core/runtime/gpu/timed_choice.h"
 
 namespace pmaptrain::cuda {
 
@@ -75,9 +76,11 @@ class WorkspaceLayout {
 // The following functions throw Error (failed), with the name of the op or kernel, if there is nothing that carries the
 // command out.
 
-// cuDNN's heuristics choose the engine (its implementation) among those that give the same bits in each run.
+// cuDNN's heuristics choose the engine (its implementation). If the request need not be deterministic, it may be one
+// that gives other bits in each run, and the fastest of the heuristics' first three is taken. If `choices` is null,
+// there is no GPU to take times on, and the first is taken; none that may be chosen needs more workspace.
 std::unique_ptr<PreparedCommand> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
-                                              ConvPlanner& planner, Relu relu);
+                                              ConvPlanner& planner, gpu::TimedChoices* choices, Relu relu);
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 

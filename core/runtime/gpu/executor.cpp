@@ -23,9 +23,25 @@ std::string name_of(const Command& command) {
   return equation->origin == nullptr || equation->origin->scope.empty() ? op : equation->origin->scope + ": " + op;
 }
 
+// Whether several GPUs compute copies of the results, which must be equal: they differ only along axes that are not
+// divided over the GPUs.
+bool has_copies(const Plan& plan, const Launch& launch) {
+  if (launch.equation->results.empty()) return false;
+  const Mesh& grid = plan.division.grid;
+  const AxisSet varying = plan.program->type(launch.equation->results.front()).varying;
+  for (int axis = 0; axis < std::ssize(grid.axes()); ++axis) {
+    if (grid.size(axis) > 1 && !varying.contains(axis)) return true;
+  }
+  return false;
+}
+
+bool must_be_deterministic(const Plan& plan, const Launch& launch) {
+  return plan.deterministic || has_copies(plan, launch);
+}
+
 // Launches with equal keys share one prepared kernel.
-std::string key_of(const Launch& launch) {
-  std::string key;
+std::string key_of(const Plan& plan, const Launch& launch) {
+  std::string key(1, must_be_deterministic(plan, launch) ? '1' : '0');
   const auto append = [&](const auto& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
   append_key(launch.equation->op, key);
   // A region refers to values of its program by number, so the kernel of an equation with a region is not shared.
@@ -55,8 +71,14 @@ std::int64_t calls_of(std::span<const Command> commands) {
 }
 
 GpuRequest request_of(const Plan& plan, const Launch& launch) {
-  GpuRequest request{
-      launch.operand_types, launch.result_types, launch.logical_devices, launch.stacked, nullptr, {}, plan.tf32};
+  GpuRequest request{launch.operand_types,
+                     launch.result_types,
+                     launch.logical_devices,
+                     launch.stacked,
+                     nullptr,
+                     {},
+                     plan.tf32,
+                     must_be_deterministic(plan, launch)};
   if (launch.equation->regions.empty()) return request;
   request.region = &launch.equation->regions.front();
   request.types = plan.program->types;
@@ -138,7 +160,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
   std::vector<New> all;
   for (const Plan& plan : plans_) {
     for_each_of<Launch>(plan.commands, [&](const Launch& launch, double) {
-      const auto [known, is_new] = kernels_.try_emplace(key_of(launch));
+      const auto [known, is_new] = kernels_.try_emplace(key_of(plan, launch));
       kernel_of_.emplace(&launch, &known->second);
       if (!is_new) return;
       const Op& op = launch.equation->op;

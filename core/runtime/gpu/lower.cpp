@@ -42,6 +42,7 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.division = division;
   plan_.gpu = gpu;
   plan_.tf32 = options.tf32;
+  plan_.deterministic = options.deterministic;
   commands_ = &plan_.commands;
   const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_);
   span_ = std::min(contiguous_instances(program_.mesh, rows_.axes, apart),

@@ -144,7 +144,8 @@ struct Plan {
   std::shared_ptr<const Program> program;
   Division division;
   int gpu = 0;
-  bool tf32 = false;  // see GpuRequest::tf32; applies to all launches
+  bool tf32 = false;          // see GpuRequest::tf32; applies to all launches
+  bool deterministic = true;  // see PlanOptions
   std::vector<Buffer> buffers;
   std::vector<int> inputs, outputs;  // buffers of the program's inputs and outputs
   std::vector<Command> commands;

@@ -32,8 +32,8 @@ static auto row(Tag<MeshSpec>) {
       option(
           &MeshSpec::deterministic,
           {.path = "deterministic",
-           .meaning = "Of backend cuda: whether the bits of all results are the same on any number of GPUs of a kind. "
-                      "Other backends always have the same bits for any number of workers.",
+           .meaning = "Of backend cuda: whether the bits of all results are the same in each run and on any number of "
+                      "GPUs of a kind. Other backends always have the same bits for any number of workers.",
            .example = "deterministic: true"}),
       option(&MeshSpec::blocks,
              {.path = "blocks",
