@@ -5,45 +5,40 @@ namespace {
 
 class BoundaryAxes {
  public:
-  BoundaryAxes(const Program& program, const Facts& facts, const RowFacts& rows)
-      : program_(program), facts_(facts), rows_(rows) {}
+  BoundaryAxes(const Program& program, const Facts& facts, const RowFacts& rows, AxisSet varying)
+      : program_(program), facts_(facts), rows_(rows), varying_(varying) {}
 
   AxisSet run() {
     for_each_equation(program_.equations, [&](const Equation& equation) { visit(equation); });
-    for (const Output& output : program_.outputs) note_whole_read(output.value);
-    for (const Input& input : program_.inputs) {
-      if (input.next) note_whole_read(*input.next);
-    }
+    // The reader of a sum over rows needs one for each device, so no piece may contain rows of two devices.
+    for_each_whole_read(program_, rows_, [&](Value value) {
+      if (is_addend(value)) axes_ = axes_ | varying_;
+    });
     return axes_;
   }
 
  private:
-  // Called for a value that an output, an update or an equation that does not run on pieces reads. If the value is
-  // partial, the reader needs a sum for each device, so no piece may contain rows of two devices.
-  void note_whole_read(Value value) {
-    if (rows_.of(value) == RowKind::partial) axes_ = axes_ | rows_.axes;
+  bool is_addend(Value value) const {
+    return rows_.of(value) == RowKind::partial && program_.type(value).varying == varying_;
   }
 
   void visit(const Equation& equation) {
-    if (equation.op.is_loop() && communicates(equation)) {
-      for (const Value yield : equation.regions.front().results) note_whole_read(yield);  // carries are complete
-    }
-    const bool on_rows = rows_.runs_on_rows(equation);
+    const bool on_pieces =
+        runs_on_pieces(rows_, equation) && program_.type(equation.results.front()).varying == varying_;
     const bool sums = is_sum_over_devices(equation.op);
     for (std::size_t i = 0; i < equation.operands.size(); ++i) {
       const Value operand = equation.operands[i];
-      if (on_rows) {
-        if (rows_.of(operand) == RowKind::partial || rows_.of(operand) == RowKind::uniform)
-          continue;  // each piece has its own instance
-        const RowAccess how = row_access_of(program_, facts_, rows_, equation, i);
-        if (how == RowAccess::whole) axes_ = axes_ | facts_.root_of(operand).axes;
+      // The collective adds all devices along its own axes, so these bound no piece.
+      if (sums && is_addend(operand)) axes_ = axes_ | (varying_ - equation.op.axes());
+      if (!on_pieces) continue;
+      if (rows_.of(operand) == RowKind::partial || rows_.of(operand) == RowKind::uniform)
+        continue;  // each piece has its own instance
+      const AxisSet of_operand = facts_.root_of(operand).axes;
+      switch (row_access_of(program_, facts_, rows_, equation, i)) {
+        case RowAccess::whole: axes_ = axes_ | of_operand; break;
         // The operand has only the rows of one device (all equal), so a piece must not be longer than that.
-        if (how == RowAccess::any_rows) axes_ = axes_ | rows_.axes;
-      } else if (sums && rows_.of(operand) == RowKind::partial) {
-        // The collective adds all devices along its own axes, so these bound no piece.
-        axes_ = axes_ | (program_.type(operand).varying - equation.op.axes());
-      } else {
-        note_whole_read(operand);
+        case RowAccess::any_rows: axes_ = axes_ | varying_; break;
+        case RowAccess::same_rows: axes_ = axes_ | (varying_ - of_operand); break;
       }
     }
   }
@@ -51,6 +46,7 @@ class BoundaryAxes {
   const Program& program_;
   const Facts& facts_;
   const RowFacts& rows_;
+  const AxisSet varying_;
   AxisSet axes_;
 };
 
@@ -64,6 +60,10 @@ bool reads_rows(const Program& program, const RowFacts& rows, const Equation& eq
 
 }  // namespace
 
+bool runs_on_pieces(const RowFacts& rows, const Equation& equation) {
+  return rows.runs_on_rows(equation) && !reads_other_devices(equation.op.rules().communication);
+}
+
 RowAccess row_access_of(const Program& program, const Facts& facts, const RowFacts& rows, const Equation& equation,
                         std::size_t operand) {
   if (equation.op.is_loop()) {
@@ -74,8 +74,8 @@ RowAccess row_access_of(const Program& program, const Facts& facts, const RowFac
   return rows.has_rows(program, facts, equation.operands[operand]) ? RowAccess::same_rows : RowAccess::any_rows;
 }
 
-AxisSet axes_that_bound_pieces(const Program& program, const Facts& facts, const RowFacts& rows) {
-  return BoundaryAxes(program, facts, rows).run();
+AxisSet axes_that_bound_pieces(const Program& program, const Facts& facts, const RowFacts& rows, AxisSet varying) {
+  return BoundaryAxes(program, facts, rows, varying).run();
 }
 
 std::int64_t contiguous_instances(const Mesh& mesh, AxisSet axes, AxisSet along) {

@@ -39,10 +39,7 @@ class Trial {
   std::optional<double>& splat(Value value) { return splat_[static_cast<std::size_t>(value.id)]; }
   const Type& type(Value value) const { return program_.type(value); }
 
-  // Whether the type has `count` rows on each device.
-  bool is_cut_shape(Value value) const {
-    return type(value).varying == rows_.axes && !type(value).shape.empty() && type(value).shape[0] == rows_.count;
-  }
+  bool is_cut_shape(Value value) const { return rows_.is_cut_shape(type(value)); }
 
   double work_of(const Equation& equation) const {
     const Cost cost = cost_of(program_, equation);
@@ -97,7 +94,8 @@ class Trial {
       if (are_equal) set_equal(result);
     }
     if (equation.op.rules().view) return visit_view(equation, inside);
-    if (!equation.op.local() || equation.operands.empty()) return;
+    if (!equation.op.local()) return visit_collective(equation);
+    if (equation.operands.empty()) return;
     if (!equation.regions.empty()) return visit_chain(equation, inside);
     const RowKind found = kind_of(equation, inside);
     for (Value result : equation.results) kind(result) = found;
@@ -126,12 +124,23 @@ class Trial {
     return true;
   }
 
+  // Rows may get more axes, as those of an activation that divided layers read. They are then equal along these.
   void visit_view(const Equation& equation, Inside inside) {
     const Value operand = equation.operands.front(), result = equation.results.front();
     const RowKind of = kind(operand);
-    if (of == RowKind::whole || type(operand).varying != type(result).varying) return;
+    if (of == RowKind::whole || (of != RowKind::rows && type(operand).varying != type(result).varying)) return;
     if (of == RowKind::rows && kind_of(equation, inside) != RowKind::rows) return;
     kind(result) = of;
+  }
+
+  // Row i of an elementwise reduction over devices needs row i of all of them, if these have the same examples.
+  void visit_collective(const Equation& equation) {
+    const Communication how = equation.op.rules().communication;
+    if (how != Communication::sum && how != Communication::max && how != Communication::min) return;
+    for (std::size_t i = 0; i < equation.operands.size(); ++i) {
+      const Value result = equation.results[i];
+      if (kind(equation.operands[i]) == RowKind::rows && is_cut_shape(result)) kind(result) = RowKind::rows;
+    }
   }
 
   RowKind kind_of(const Equation& equation, Inside inside) {
@@ -214,7 +223,7 @@ class Trial {
     bool fits = any;
     for (const Equation& inner : region.equations) {
       visit(inner, Inside::chain);
-      if (inner.operands.empty() || type(inner.results.front()).varying != rows_.axes) {
+      if (inner.operands.empty() || !type(inner.results.front()).varying.contains(rows_.axes)) {
         for (Value result : inner.results) kind(result) = RowKind::uniform;
       } else if (inner.op.rules().view && kind(inner.results.front()) == RowKind::whole) {
         kind(inner.results.front()) = kind(inner.operands.front());  // a pvary has the kind of its operand
@@ -224,10 +233,11 @@ class Trial {
     }
     if (fits) {
       for (std::size_t i = 0; i < region.results.size(); ++i) kind(equation.results[i]) = kind(region.results[i]);
-      // One call computes all results, so all must be of one kind.
-      const RowKind first = kind(equation.results.front());
-      fits = std::all_of(equation.results.begin(), equation.results.end(),
-                         [&](Value result) { return kind(result) == first; });
+      // One call computes all results, so all must be of one kind, and on the same pieces.
+      const Value first = equation.results.front();
+      fits = std::all_of(equation.results.begin(), equation.results.end(), [&](Value result) {
+        return kind(result) == kind(first) && type(result).varying == type(first).varying;
+      });
     }
     if (fits) return;
     forget(equation);
@@ -237,7 +247,8 @@ class Trial {
     const LoopRule loop = equation.op.loop();
     const Region& region = equation.regions.front();
     const auto consts = static_cast<std::size_t>(loop.consts), carries = static_cast<std::size_t>(loop.carries);
-    bool fits = true, any = false;
+    const AxisSet axes = carries > 0 ? type(equation.results.front()).varying : AxisSet();  // of the pieces
+    bool fits = carries > 0 && axes.contains(rows_.axes), any = false;
     for (std::size_t i = 0; i < region.params.size(); ++i) {
       const Value operand = equation.operands[i], param = region.params[i];
       splat(param) = i < consts ? splat(operand) : std::nullopt;
@@ -246,12 +257,12 @@ class Trial {
         if (equal(operand)) set_equal(param);
         fits = fits && kind(operand) != RowKind::partial && kind(operand) != RowKind::rows;
       } else if (i < consts + carries) {
-        fits = fits && type(operand).varying == rows_.axes && splat(operand) == 0.0;
+        fits = fits && type(operand).varying == axes && splat(operand) == 0.0;
         kind(param) = RowKind::partial;
       } else {
         // A slice: its operand must be complete, and each device must have an instance of its own.
-        fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole &&
-               facts_.root_of(operand).axes == rows_.axes;
+        fits = fits && is_cut_shape(param) && kind(operand) == RowKind::whole && type(param).varying == axes &&
+               facts_.root_of(operand).axes == axes;
         kind(param) = RowKind::rows;
         any = true;
       }
@@ -259,7 +270,7 @@ class Trial {
     for (const Equation& inner : region.equations) {
       visit(inner, Inside::loop);
       if (!fits) break;
-      const bool replicated = type(inner.results.front()).varying != rows_.axes;
+      const bool replicated = type(inner.results.front()).varying != axes;
       const bool complete = inner.operands.empty() || inner.op.rules().view;
       fits = replicated || complete || rows_.runs_on_rows(inner);
     }
@@ -287,6 +298,16 @@ class Trial {
   TypeList operand_types_, result_types_;
 };
 
+// Calls f(equation) for the equations that are cut one by one: those of the program, and of loops in which devices
+// communicate.
+template <class F>
+void for_each_cut_equation(const std::vector<Equation>& equations, F&& f) {
+  for (const Equation& equation : equations) {
+    f(equation);
+    if (equation.op.is_loop() && communicates(equation)) for_each_cut_equation(equation.regions.front().equations, f);
+  }
+}
+
 }  // namespace
 
 bool RowFacts::runs_on_rows(const Equation& equation) const {
@@ -295,10 +316,51 @@ bool RowFacts::runs_on_rows(const Equation& equation) const {
 }
 
 bool RowFacts::has_rows(const Program& program, const Facts& facts, Value value) const {
-  const Type& type = program.type(value);
   return of(value) == RowKind::rows ||
-         (of(value) == RowKind::whole && type.varying == axes && facts.root_of(value).axes == axes &&
-          !type.shape.empty() && type.shape[0] == count);
+         (of(value) == RowKind::whole && is_cut_shape(program.type(value)) && facts.root_of(value).axes.contains(axes));
+}
+
+std::vector<AxisSet> RowFacts::axis_sets(const Program& program) const {
+  std::vector<AxisSet> sets;
+  for_each_cut_equation(program.equations, [&](const Equation& equation) {
+    for (const Value result : equation.results) {
+      const AxisSet varying = program.type(result).varying;
+      if (of(result) == RowKind::whole || std::count(sets.begin(), sets.end(), varying) > 0) continue;
+      sets.push_back(varying);
+    }
+  });
+  return sets;
+}
+
+void RowFacts::forget(const Program& program, AxisSet varying) {
+  const auto make_whole = [&](Value value) { kinds[static_cast<std::size_t>(value.id)] = RowKind::whole; };
+  for_each_cut_equation(program.equations, [&](const Equation& equation) {
+    const bool is_loop_of_stages = equation.op.is_loop() && communicates(equation);
+    for (const Region& region : equation.regions) {
+      if (!is_loop_of_stages && program.type(equation.results.front()).varying != varying) continue;
+      for (const Value param : region.params) {
+        if (!is_loop_of_stages || program.type(param).varying == varying) make_whole(param);
+      }
+      if (is_loop_of_stages) continue;
+      for_each_equation(region.equations, [&](const Equation& inner) {
+        std::for_each(inner.results.begin(), inner.results.end(), make_whole);
+        for (const Region& of : inner.regions) std::for_each(of.params.begin(), of.params.end(), make_whole);
+      });
+    }
+    for (const Value result : equation.results) {
+      if (program.type(result).varying == varying) make_whole(result);
+    }
+  });
+}
+
+bool examples_vary(const Program& program) {
+  bool has_batch = false;
+  for (const Input& input : program.inputs) {
+    if (input.group != Group::batch) continue;
+    if (!program.type(input.value).varying.empty()) return true;
+    has_batch = true;
+  }
+  return !has_batch;
 }
 
 RowFacts find_row_facts(const Program& program, const Facts& facts) {
@@ -307,9 +369,10 @@ RowFacts find_row_facts(const Program& program, const Facts& facts) {
   best.kinds.assign(program.types.size(), RowKind::whole);
   best.all_rows_equal.assign(program.types.size(), false);
   double most = 0;
+  const bool vary = examples_vary(program);
   const auto attempt = [&](Value value) {
     const Type& type = program.type(value);
-    if (type.shape.empty() || type.shape[0] < 1 || type.varying.empty()) return;
+    if (type.shape.empty() || type.shape[0] < 1 || (vary && type.varying.empty())) return;
     if (!tried.emplace(type.shape[0], type.varying.bits()).second) return;
     Trial trial(program, facts, type.shape[0], type.varying);
     trial.run();

@@ -1,6 +1,10 @@
 // Which equations run on rows, from the text of programs alone.
 #include "core/analysis/rows.h"
 
+#include <utility>
+#include <vector>
+
+#include "core/analysis/row_cut.h"
 #include "tests/catch.h"
 #include "tests/runtime/programs.h"
 
@@ -145,6 +149,82 @@ return v = %v
   CHECK(found.of(0) == RowKind::whole);
   CHECK(found.of(1) == RowKind::rows);
   CHECK(rows_of("mesh a=2\nstate %s:f32[8]{a}\n%t = neg %s\nupdate %s = %t\n").rows.count == 0);
+}
+
+// A layer that is divided by columns over `model`, and one that is divided by rows.
+std::string divided_layers(const std::string& mesh, const std::string& batch) {
+  const std::string spread = batch.empty() ? "optimization_barrier %w" : "pvary[axes={" + batch + "}] %w";
+  return "mesh " + mesh + "\nparams %w:f32[4,3]{model}\nbatch %x:f32[8,4]{" + batch + "}\n%v = " + spread + R"(
+%z = pvary[axes={model}] %x
+%h = matmul %z, %v
+%y0 = matmul[transpose_b=true] %h, %v
+%y = psum[axes={model}] %y0
+%e = sub %y, %x
+%b = reduce_sum[dims=[0]] %e
+%d = pvary[axes={model}] %e
+%g = matmul[transpose_a=true] %d, %h
+return b = %b
+return g = %g
+)";
+}
+
+TEST_CASE("rows of examples may vary over more axes than the examples, which may vary over none", "[analysis]") {
+  for (const auto& [mesh, batch] :
+       {std::pair("model=2", ""), std::pair("data=2 model=2", "data"), std::pair("model=2 data=3", "data")}) {
+    INFO(mesh);
+    const Found found = rows_of(divided_layers(mesh, batch));
+    const Program& program = *found.program;
+    CHECK(found.rows.count == 8);
+    CHECK(found.rows.axes == program.type(program.inputs[1].value).varying);
+    CHECK(found.of(0) == RowKind::whole);  // a weight
+    CHECK(found.of(2) == RowKind::rows);   // of each device along `model`
+    CHECK(found.of(3) == RowKind::rows);
+    CHECK(found.of(4) == RowKind::rows);  // their sum: of the examples
+    CHECK(found.of(5) == RowKind::rows);
+    CHECK(found.of(6) == RowKind::partial);
+    CHECK(found.of(7) == RowKind::rows);  // a view
+    CHECK(found.of(8) == RowKind::partial);
+    const Facts facts = analyse(program);
+    const AxisSet of_examples = found.rows.axes, of_both = program.type(program.equations[2].results[0]).varying;
+    CHECK(found.rows.axis_sets(program) == std::vector<AxisSet>{of_both, of_examples});
+    // The sums are outputs, of which each device has its own. The weights bound the pieces along `model` as well.
+    CHECK(axes_that_bound_pieces(program, facts, found.rows, of_examples) == of_examples);
+    CHECK(axes_that_bound_pieces(program, facts, found.rows, of_both) == of_both);
+    CHECK(row_access_of(program, facts, found.rows, program.equations[8], 0) == RowAccess::same_rows);
+
+    RowFacts examples = found.rows;
+    examples.forget(program, of_both);
+    CHECK(examples.axis_sets(program) == std::vector<AxisSet>{of_examples});
+    CHECK(examples.of(program.equations[8].results[0]) == RowKind::whole);
+  }
+}
+
+TEST_CASE("rows that more devices have than those of an operand end where the operand's do", "[analysis]") {
+  const Found found = rows_of(R"(mesh data=2 model=2
+batch %x:f32[8,4]{data}
+%n = neg %x
+%v = pvary[axes={model}] %n
+%y = exp %v
+return y = %y
+)");
+  const Program& program = *found.program;
+  const AxisSet data = AxisSet::of(0), model = AxisSet::of(1);
+  CHECK(found.rows.axis_sets(program) == std::vector<AxisSet>{data, data | model});
+  CHECK(axes_that_bound_pieces(program, analyse(program), found.rows, data).empty());
+  CHECK(axes_that_bound_pieces(program, analyse(program), found.rows, data | model) == model);
+}
+
+TEST_CASE("what varies over no axis has no example's rows where a batch varies", "[analysis]") {
+  const Found found = rows_of(R"(mesh a=2
+batch %x:f32[8,4]{a}
+batch %u:f32[80,40]{}
+%y = neg %x
+%v = exp %u
+return y = %y
+return v = %v
+)");
+  CHECK(found.rows.count == 8);
+  CHECK(found.of(1) == RowKind::whole);
 }
 
 }  // namespace

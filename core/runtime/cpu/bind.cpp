@@ -180,9 +180,11 @@ Address BoundPlan::address(int index, const Extent& extent, bool rows) const {
     address.offset += extent.piece * b.slice_bytes();
     return address;
   }
-  if (rows && !b.axes.empty()) {
-    const std::int64_t row = extent.first - first_instance(b.axes) * extent.rows_per_instance;
-    address.offset += count_of(row) * (b.slice_bytes() / count_of(extent.rows_per_instance));
+  if (rows) {
+    const std::int64_t slice = slice_index(plan_, b, extent, extent.instance) - first_instance(b.axes);
+    const std::int64_t row = extent.first - extent.instance * extent.rows_per_instance;
+    address.offset +=
+        count_of(slice) * b.slice_bytes() + count_of(row) * (b.slice_bytes() / count_of(extent.rows_per_instance));
     return address;
   }
   if (b.contributions == 0) {
@@ -240,7 +242,7 @@ CpuKernel* BoundPlan::find_or_make_kernel(const Op& op, const CpuRequest& reques
 
 CpuKernel* BoundPlan::find_or_make_rows_of_sum(const ProductInParts& parts, const Type& indices, const Type& result,
                                                std::int64_t first, const IndexRange& instances) {
-  const std::vector<std::int64_t> addends = rows_of_pieces(plan_, instances);
+  const std::vector<std::int64_t> addends = rows_of_pieces(plan_, axes_of_rows(plan_, parts), instances);
   std::string key =
       to_string(parts.equation->op) + "|" + text_of(indices) + "|" + text_of(result) + "|" + std::to_string(first);
   for (const std::int64_t addend : addends) key += "," + std::to_string(addend);
@@ -296,11 +298,11 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
   const Type& whole = plan_.program->type(parts.equation->results.front());
   const Type part = type_of_part(plan_, parts, to.extent.count);
   const std::size_t size = size_of(whole.dtype);
-  const std::vector<IndexRange> blocks = blocks_of(plan_, parts);
+  const std::vector<IndexRange> runs = runs_of(plan_, parts, to.extent.instance);
   Address begin = address(parts.result, to.extent);
   begin.offset += count_of(to.extent.first) * (parts.of_columns ? size : bytes_of_row(whole));
   // Rows are written where they belong. Columns are first written to the arena, because they do not lie together.
-  const auto sum_blocks = [&](std::span<const IndexRange> of, Address result) {
+  const auto sum_runs = [&](std::span<const IndexRange> of, Address result) {
     if (!parts.of_columns) return bind_product(parts, instruction, of, result, 0, to, into);
     const Address aside{Base::arena, 0};
     bind_product(parts, instruction, of, aside, round_up(bytes(part), alignment), to, into);
@@ -312,50 +314,65 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
     scatter.count = bytes(part) / scatter.bytes;
     into.push_back({&instruction, scatter});
   };
-  if (!parts.of_process) return sum_blocks(blocks, begin);
-  const AxisSet axes = plan_.program->type(parts.equation->operands.front()).varying;
+  if (!parts.of_process) return sum_runs(runs, begin);
+  const AxisSet axes = axes_of_rows(plan_, parts);
   for (const Contribution& sum : contributions_to(axes, parts.sum->op.axes(), parts.own_only)) {
-    if (sum.owner != share_.process()) continue;
+    if (sum.owner != share_.process() || sum.result != to.extent.instance) continue;
     std::vector<IndexRange> own;
-    for (const IndexRange& block : blocks) {
-      if (sum.has_block(share_.blocks().of_instance(block.first, axes))) own.push_back(block);
+    for (const IndexRange& run : runs) {
+      if (sum.has_block(share_.blocks().of_instance(run.first, axes))) own.push_back(run);
     }
     Address result = begin;
     result.offset += count_of(sum.slice) * buffer(parts.result).stride();
-    sum_blocks(own, result);
+    sum_runs(own, result);
+  }
+}
+
+void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
+                             std::span<const IndexRange> runs, Address result, std::size_t sums, Binding to,
+                             std::vector<Command>& into) {
+  const Type type = type_of_part(plan_, parts, to.extent.count);
+  const Address next{Base::arena, sums};
+  const std::size_t behind = sums + round_up(bytes(type), alignment);
+  const auto add_next = [&] {
+    const Reduce add{parts.sum->op.data(), kernels_of(parts.sum->op).exchange, to.list.addresses.size(),
+                     to.list.flat_type(type.dtype, numel(type)), 2};
+    to.list.add({result, next}, result);
+    into.push_back({&instruction, add});
+  };
+  std::vector<std::size_t> ends;  // of the blocks
+  for (std::size_t end = 0; end < runs.size();) {
+    ends.push_back(end += runs_of_block(plan_, parts, runs.subspan(end)));
+  }
+  if (ends.size() > 1) {
+    const std::size_t left = ends[count_of(left_leaves(std::ssize(ends))) - 1];
+    bind_product(parts, instruction, runs.first(left), result, sums, to, into);
+    bind_product(parts, instruction, runs.subspan(left), next, behind, to, into);
+    return add_next();
+  }
+  for (const IndexRange& run : runs) {
+    const bool is_first = &run == runs.data();
+    bind_product(parts, instruction, run, is_first ? result : next, to, into);
+    if (!is_first) add_next();
   }
 }
 
 // A part of the result's rows needs the same columns of the first operand, a part of its columns those of the second;
 // of a sum by index it needs all of both.
-void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction,
-                             std::span<const IndexRange> blocks, Address rows, std::size_t sums, Binding to,
-                             std::vector<Command>& into) {
+void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& instruction, const IndexRange& instances,
+                             Address rows, Binding to, std::vector<Command>& into) {
   const Extent& part = to.extent;
   const Type result = type_of_part(plan_, parts, part.count);
   const std::size_t cut = parts.of_columns ? 1 : 0;  // the operand whose columns decide
-  if (blocks.size() > 1) {
-    const auto left = static_cast<std::size_t>(left_leaves(static_cast<std::int64_t>(blocks.size())));
-    const Address right{Base::arena, sums};
-    bind_product(parts, instruction, blocks.first(left), rows, sums, to, into);
-    bind_product(parts, instruction, blocks.subspan(left), right, sums + round_up(bytes(result), alignment), to, into);
-    const Reduce add{parts.sum->op.data(), kernels_of(parts.sum->op).exchange, to.list.addresses.size(),
-                     to.list.flat_type(result.dtype, numel(result)), 2};
-    to.list.add({rows, right}, rows);
-    into.push_back({&instruction, add});
-    return;
-  }
-  const IndexRange& instances = blocks.front();
+  const AxisSet axes = axes_of_rows(plan_, parts);
+  const std::int64_t device =
+      share_.own_device(instances.first, axes).value_or(plan_.program->mesh.device_at(instances.first, axes));
   std::vector<Type> operands = types_of(*plan_.program, parts.equation->operands);
   for (Type& operand : operands) operand.shape.front() *= instances.count;
-  const auto first_slice = [&](int operand) {
-    const Buffer& b = buffer(operand);
-    return Address{base_of(b), b.offset + count_of(instances.first - first_instance(b.axes)) * b.slice_bytes()};
-  };
   if (sums_by_index(*plan_.program, *parts.equation)) {
     const RunKernel sum{find_or_make_rows_of_sum(parts, operands.front(), result, part.first, instances),
                         to.list.addresses.size(), operands.size()};
-    for (const int operand : parts.operands) to.list.add(first_slice(operand));
+    for (const int operand : parts.operands) to.list.add(slice_of_device(operand, device));
     to.list.add(rows);
     into.push_back({&instruction, sum});
     return;
@@ -366,7 +383,7 @@ void BoundPlan::bind_product(const ProductInParts& parts, const Instruction& ins
   request.operands = operands;
   const RunKernel product{find_or_make_kernel(parts.equation->op, request), to.list.addresses.size(), operands.size()};
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    to.list.add(first_slice(parts.operands[i]));
+    to.list.add(slice_of_device(parts.operands[i], device));
     if (i == cut) to.list.addresses.back().offset += count_of(part.first) * size_of(operands[i].dtype);
   }
   to.list.add(rows);
@@ -409,7 +426,7 @@ std::vector<StridedCopy> BoundPlan::strided_copies(const Copy& copy, Binding to)
 
 void BoundPlan::bind(const Copy& copy, const Instruction& instruction, Binding to, std::vector<Command>& into) {
   for (StridedCopy& runs : strided_copies(copy, to)) {
-    if (copy.iteration_parts > 0) runs.per_iteration = runs.bytes;
+    if (copy.iteration_parts > 0) runs.per_iteration = buffer(copy.to).slice_bytes();
     into.push_back({&instruction, runs});
   }
 }
@@ -429,7 +446,7 @@ std::vector<StridedCopy> BoundPlan::copies_of_slices(const Copy& slice, std::int
     const std::int64_t within = row % rows, count = std::min(rows - within, end - row);
     const std::int64_t instances = within == 0 ? std::max<std::int64_t>(1, (end - row) / rows) : 1;
     StridedCopy& runs = all.emplace_back();
-    const std::int64_t instance = row / rows - first_instance(from.axes);
+    const std::int64_t instance = slice_index(plan_, from, extent, row / rows) - first_instance(from.axes);
     const std::size_t skipped = count_of(instance) * from.slice_bytes() + count_of(within) * row_bytes;
     runs.first_pointer = to.list.add({base_of(from), from.offset + skipped});
     to.list.add({Base::arena, into.offset + count_of(row - extent.first) * row_bytes});

@@ -66,6 +66,8 @@ class BoundPlan {
   void bind(const PackOperand& pack, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReducePartial& partial, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
+  // The same for the rows of a piece, which are those of some instances.
+  void bind_rows(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Communicate& communicate, const Instruction& instruction, Binding to, std::vector<Command>& into);
   // Add the messages for values of a Communicate, by their kind.
   void bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command);
@@ -75,10 +77,13 @@ class BoundPlan {
   // The copies of an all_slice, each of the part of an array that is a device's own.
   void bind_own_parts(const Exchange& slice, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Loop& loop, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  // Emits the part of a product that sums over the rows of `blocks`, each a range of instances. `sums` is where the
-  // arena is free for the sums of inner nodes of the tree.
-  void bind_product(const ProductInParts& parts, const Instruction& instruction, std::span<const IndexRange> blocks,
+  // Emits the part of a product that sums over the rows of `runs` of instances: those of each block in order, then the
+  // blocks in a tree. `sums` is where the arena is free for the sums that are added to others.
+  void bind_product(const ProductInParts& parts, const Instruction& instruction, std::span<const IndexRange> runs,
                     Address result, std::size_t sums, Binding to, std::vector<Command>& into);
+  // The same for one run.
+  void bind_product(const ProductInParts& parts, const Instruction& instruction, const IndexRange& instances,
+                    Address result, Binding to, std::vector<Command>& into);
   template <class Of>
   void bind_tasks(const Of& of, BoundStage& bound);
 

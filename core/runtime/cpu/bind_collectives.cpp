@@ -1,4 +1,5 @@
 // Binds the instructions of collectives.
+#include <algorithm>
 #include <cassert>
 
 #include "core/analysis/row_cut.h"
@@ -113,6 +114,9 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   const AxisSet along = equation.op.axes();
   const Buffer& result = buffer(combine.result);
   const std::int64_t elements = to.extent.kind == Extent::Kind::chunk ? to.extent.count : result.elements;
+  if (to.extent.kind == Extent::Kind::piece && to.extent.rows_per_instance > 0) {
+    return bind_rows(combine, instruction, to, into);
+  }
   if (combine.step == ReduceCombine::Step::own_blocks) {
     for (const Contribution& sum : contributions_to(combine.axes, along, combine.own_only)) {
       if (sum.owner != share_.process()) continue;
@@ -139,6 +143,33 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
       add_reduce(equation, addends(device), slice_of(combine.result, i, to.extent), elements, result.dtype, instruction,
                  to, into);
     }
+  }
+}
+
+// The rows of each instance are a chunk of it.
+void BoundPlan::bind_rows(const ReduceCombine& combine, const Instruction& instruction, Binding to,
+                          std::vector<Command>& into) {
+  const Mesh& mesh = plan_.program->mesh;
+  const Buffer& result = buffer(combine.result);
+  const std::int64_t rows = to.extent.rows_per_instance, width = result.elements / rows;
+  const Address begin = address(combine.result, to.extent, true);
+  for (std::int64_t row = to.extent.first, end = row + to.extent.count; row < end;) {
+    Extent chunk;
+    chunk.kind = Extent::Kind::chunk;
+    chunk.axes = to.extent.axes;
+    chunk.instance = row / rows;
+    const std::int64_t count = std::min(end, (chunk.instance + 1) * rows) - row;
+    chunk.first = row % rows * width;
+    chunk.count = count * width;
+    chunk.chunked_elements = result.elements;
+    const std::int64_t device = mesh.device_at(chunk.instance, chunk.axes);
+    Address target = begin;
+    target.offset += count_of((row - to.extent.first) * width) * size_of(result.dtype);
+    add_reduce(*combine.equation,
+               combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, chunk)
+                                                         : as_tree(addends_of(combine, device, chunk)),
+               target, chunk.count, result.dtype, instruction, to, into);
+    row += count;
   }
 }
 

@@ -1,6 +1,7 @@
 // Decides how work is cut into pieces, chunks and parts. The result depends on the program alone.
 #include <algorithm>
 
+#include "core/analysis/rows.h"
 #include "core/ops/all.h"
 #include "core/ops/scatter_add/scatter_add.h"
 #include "core/runtime/cpu/plan.h"
@@ -71,10 +72,11 @@ std::int64_t pieces_for(const Program& program, double work) {
   auto pieces = static_cast<std::int64_t>(std::clamp(work / piece_work, 2.0, first_pieces));
   pieces = std::max(pieces, static_cast<std::int64_t>(std::min(work / more_work, static_cast<double>(most_pieces))));
   std::int64_t rows = most_rows(program);
+  const bool vary = examples_vary(program);
   for_each_equation(program.equations, [&](const Equation& equation) {
     const std::optional<std::size_t> matrix = packable_operand(program, equation);
     const Type& result = program.type(equation.results.front());
-    if (!matrix || result.varying.empty()) return;
+    if (!matrix || (result.varying.empty() && vary)) return;
     const Type& operand = program.type(equation.operands[*matrix]);
     const std::int64_t rows_of_product = product_rows_of(program, result);
     const std::int64_t least = numel(operand) >= large_matrix ? large_rows : product_rows;

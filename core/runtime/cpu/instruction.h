@@ -40,8 +40,9 @@ struct RowSums {
   std::vector<int> accumulators;
 };
 
-// Computes a product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks. Each task
-// computes a range of rows or columns of the result (RowRule::Parts, part_begin), block by block.
+// Computes a product that sums over the rows of all devices, such as a weight gradient, in `parts` tasks for each
+// instance of the result. Each task computes a range of rows or columns of the result (RowRule::Parts, part_begin),
+// block by block.
 struct ProductInParts {
   const Equation* equation = nullptr;
   const Equation* sum = nullptr;  // the psum that adds the products of the blocks
@@ -49,6 +50,7 @@ struct ProductInParts {
   int result = -1;
   std::int64_t parts = 0;
   bool of_columns = false;  // whether a part is a range of columns, which a task computes in its arena and then copies
+  AxisSet apart = {};       // a kernel sums the rows of instances with equal positions along these axes
   // Whether the result is `sums` of a ReduceCombine, and whether that has the own sums only.
   bool of_process = false, own_only = false;
 };

@@ -68,19 +68,21 @@ void Lowering::find_mixed(const std::vector<Equation>& equations) {
 }
 
 void Lowering::cut_by_rows() {
+  for (const AxisSet varying : out_.rows.axis_sets(program_)) cut_by_rows(varying);
+}
+
+void Lowering::cut_by_rows(AxisSet varying) {
   RowFacts& rows = out_.rows;
-  if (rows.count == 0) return;
-  const std::int64_t instances = program_.mesh.group_size(rows.axes);
+  const std::int64_t instances = program_.mesh.group_size(varying);
   const std::int64_t span =
-      contiguous_instances(program_.mesh, rows.axes, axes_that_bound_pieces(program_, out_.facts, rows));
-  // One piece for each instance gives enough pieces, so a cut into whole instances is used instead.
-  if (span == 1 && instances > 1 && instances >= out_.target) {
-    std::fill(rows.kinds.begin(), rows.kinds.end(), RowKind::whole);
-    rows.count = 0;
-    return;
+      contiguous_instances(program_.mesh, varying, axes_that_bound_pieces(program_, out_.facts, rows, varying));
+  // One piece for each instance gives enough pieces, so a cut into whole instances is used instead. Where a part of
+  // each example's row is on several devices, sums over the examples would then have an addend for each of them.
+  if (varying == rows.axes && span == 1 && instances > 1 && instances >= out_.target) {
+    return rows.forget(program_, varying);
   }
-  const std::vector<IndexRange> runs = Blocks(program_.mesh, options_.blocks).runs(rows.axes, span);
-  rows_cut_ = out_.add_cut({rows.axes, rows.count, cut_rows(runs, rows.count, out_.target), {}});
+  const std::vector<IndexRange> runs = Blocks(program_.mesh, options_.blocks).runs(varying, span);
+  out_.add_cut({varying, rows.count, cut_rows(runs, rows.count, out_.target), {}});
 }
 
 void Lowering::define(Value value, ValueInfo how) {
@@ -91,7 +93,8 @@ void Lowering::define(Value value, ValueInfo how) {
 Storage Lowering::storage_of(AxisSet axes, std::int64_t elements) const {
   const bool large = elements > small_elements;
   if (axes.empty()) return large ? Storage::chunked : Storage::worker;
-  return large && axes != all() ? Storage::chunked : Storage::varying;
+  // What varies over all axes is computed for the examples of each device, unless all devices have the same examples.
+  return large && (axes != all() || !examples_vary(program_)) ? Storage::chunked : Storage::varying;
 }
 
 void Lowering::define_input(const Input& input) {
@@ -110,9 +113,10 @@ int Lowering::first_readable_stage(const ValueInfo& read, const ValueInfo& reade
   if (read.complete_before_step) return first_main_stage_;
   bool same = read.storage == Storage::constant || read.storage == Storage::worker;
   if (read.storage == Storage::chunked) {
-    same = reader.storage == Storage::chunked && reader.axes == read.axes && !read.written_by_tasks && read.bucket < 0;
+    same = reader.storage == Storage::chunked && reader.axes == read.axes && read.bucket < 0;
   }
   if (read.storage == Storage::varying) same = reader.storage == Storage::varying && reader.cut == read.cut;
+  same = same && !read.written_by_tasks;
   return std::max(first_main_stage_, read.stage + (same ? 0 : 1));
 }
 
@@ -151,9 +155,9 @@ int Lowering::root_to_read(Value value, int cut) {
 int Lowering::root_to_read(Value value, const ValueInfo& how) {
   const int root = root_to_read(value, how.cut);
   const ValueInfo from = out_.info(root);
-  const AxisSet axes = out_.rows.axes;
-  if (!options_.private_copies || !is_on_rows(how) || loop_body_ != nullptr) return root;
-  if (from.kind != RowKind::whole || from.axes.empty() || from.axes == axes || type(value).varying != axes) return root;
+  const AxisSet axes = how.axes;
+  if (!options_.private_copies || !is_on_rows(how) || axes.empty() || loop_body_ != nullptr) return root;
+  if (from.kind != RowKind::whole || axes.contains(from.axes) || type(value).varying != axes) return root;
   const int by_instance = out_.add_like(root);
   ValueInfo& copy = out_.info(by_instance);
   copy.storage = Storage::varying;
@@ -173,7 +177,7 @@ int Lowering::complete_sum(int root) {
   const int whole = out_.add_like(root);
   const ValueInfo how = info_by_size(out_.type(root), partial.stage + 1);
   define(Value{whole}, how);
-  const int accumulator = add_accumulator(out_.type(root), rows_cut_);
+  const int accumulator = add_accumulator(out_.type(root), partial.cut);
   out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
   out_.add(ReduceCombine{sum, type(value).varying, {}, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   complete_sums_[root] = whole;
@@ -195,6 +199,15 @@ ValueInfo Lowering::info_by_instance(const Type& type, int stage) {
 
 ValueInfo Lowering::info_by_size(const Type& type, int stage) {
   return make_info(storage_of(stored_axes(type), numel(type)), type, stage);
+}
+
+ValueInfo Lowering::info_on_rows(const Type& type, int stage) const {
+  ValueInfo how;
+  how.axes = type.varying;
+  how.cut = out_.rows_cut_of(how.axes);
+  how.kind = RowKind::rows;
+  how.stage = stage;
+  return how;
 }
 
 int Lowering::add_accumulator(const Type& of, int cut) {
@@ -302,12 +315,7 @@ void Lowering::lower_local(const Equation& equation) {
 
 ValueInfo Lowering::info_of_results(const Equation& equation) {
   const Value result = equation.results.front();
-  if (out_.rows.runs_on_rows(equation)) {
-    ValueInfo how;
-    how.axes = out_.rows.axes;
-    how.cut = rows_cut_;
-    return how;
-  }
+  if (out_.rows.runs_on_rows(equation)) return info_on_rows(type(result));
   // An elementwise equation may be computed in chunks, unless an operand is broadcast along some dimensions only: it
   // then is neither a scalar nor as large as the result.
   const bool chunks = equation.op.rules().elementwise &&
@@ -330,7 +338,8 @@ ValueInfo Lowering::info_of_results(const Equation& equation) {
 std::optional<std::size_t> Lowering::operand_to_pack(const Equation& equation) {
   if (options_.private_copies) return std::nullopt;
   const std::optional<std::size_t> index = packable_operand(program_, equation);
-  if (!index || type(equation.results.front()).varying.empty()) return std::nullopt;
+  const bool on_pieces = !type(equation.results.front()).varying.empty() || out_.rows.runs_on_rows(equation);
+  if (!index || !on_pieces) return std::nullopt;
   const int root = facts(equation.operands[*index]).root;
   return is_parameter(root) || early_casts_.contains(root) ? index : std::nullopt;
 }

@@ -34,8 +34,8 @@ struct ValueInfo {
   AxisSet axes;   // the value has one slice for each position along these axes
   int cut = -1;   // storage `varying`: the cut on whose pieces the value is computed
   RowKind kind = RowKind::whole;  // on a cut by rows: what a piece computes of the value
-  // Storage `chunked`: whether tasks write the value in other units than chunks, so that each reader needs a later
-  // stage.
+  // Whether tasks write the value in other units than the chunks or pieces of its storage, so that each reader needs a
+  // later stage.
   bool written_by_tasks = false;
   bool by_one_task = false;           // storage `chunked`: an equation that is not cut writes the value
   std::int64_t contributions = 0;     // see Buffer
@@ -91,6 +91,9 @@ struct Lowered {
   int add_cut(Cut cut);
   // The index of the cut into whole instances along `axes`. The first call adds the cut.
   int cut_of(AxisSet axes);
+  // The index of the cut of the rows of values that vary over `axes`; -1 if they are not cut by rows.
+  int rows_cut_of(AxisSet axes) const;
+  bool is_by_rows(int cut) const { return cut >= 0 && cuts[static_cast<std::size_t>(cut)].rows_per_instance > 0; }
 };
 
 // Lowers a program. Cuts have about `target` pieces.

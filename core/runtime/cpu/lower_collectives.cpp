@@ -34,7 +34,11 @@ void Lowering::lower_exchange(const Equation& equation) {
       communicate(equation, {Communicate::Kind::instances, operand, all, axes, {}}, stage++);
       operand = all;
     }
-    const ValueInfo how = info_by_instance(type(result), stage);
+    // Rows that are equal on all devices are no work for every worker.
+    const bool shares =
+        stored_axes(type(result)).empty() && out_.rows.count > 0 && out_.rows.is_cut_shape(type(result));
+    ValueInfo how = shares ? info_by_size(type(result), stage) : info_by_instance(type(result), stage);
+    how.written_by_tasks = how.storage == Storage::chunked;
     define(result, how);
     add(Exchange{&equation, i, operand, result.id}, how, how.stage);
   }
@@ -116,7 +120,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   accumulated_.clear();
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     ReducedArray& array = arrays[i];
-    if (info(array.operand).kind == RowKind::partial && is_sum_over_devices(equation.op)) {
+    if (sums_of_pieces(array.operand) && is_sum_over_devices(equation.op)) {
       array.of_rows = true;
       array.sum_of_rows = viewed_by(array.operand);
       array_of_.try_emplace(array.sum_of_rows.id, i);
@@ -139,7 +143,7 @@ void Lowering::lower_reduction(const Equation& equation) {
   define_results(equation, arrays);
   if (!is_reduce_scatter(equation.op)) sum_rows_in_parts(equation, arrays, combine_stage);
   for (ReducedArray& array : arrays) {
-    if (array.of_rows) array.combine.accumulator = add_accumulator(type(array.operand), rows_cut_);
+    if (array.of_rows) array.combine.accumulator = add_accumulator(type(array.operand), info(array.operand).cut);
   }
   accumulate_rows_of_pieces(arrays);
   for (const ReducedArray& array : arrays) {
@@ -193,8 +197,9 @@ AxisSet Lowering::axes_of_slices(Value sum) const {
 void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
   for (ReducedArray& array : arrays) array.last_stage = combine_stage;
   const Share share = out_.share();
-  if (share.is_whole()) return;
   const AxisSet along = equation.op.axes();
+  // Along no axis, each process has all pieces of the instances that it has.
+  if (share.is_whole() || along.empty()) return;
   const auto sums_of = [&](const ReducedArray& array) { return sums_of_processes(share, array.combine.axes, along); };
   if (std::none_of(arrays.begin(), arrays.end(),
                    [&](const ReducedArray& array) { return any_is_sent(sums_of(array)); }))
@@ -214,7 +219,7 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
       const auto own =
           std::count_if(all.begin(), all.end(), [&](const Contribution& sum) { return sum.owner == share.process(); });
       // A reduce-scatter gives each device a part of the sum.
-      const bool scattered = !is_reduce_scatter(equation.op) && is_scattered(array.bucket, all);
+      const bool scattered = !is_reduce_scatter(equation.op) && !adds_on_rows(array) && is_scattered(array.bucket, all);
       const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
       sums = add_contributions(whole.id, scattered ? own : slices_of(all), combine_stage);
       if (scattered) {
@@ -247,6 +252,7 @@ void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>
 
 void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays) {
   const auto stored_alone = [&](Value result, const ReducedArray& array) {
+    if (adds_on_rows(array)) return define(result, info_on_rows(type(result), array.last_stage));
     // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
     define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), array.last_stage)
                                                   : info_by_size(type(result), array.last_stage));
@@ -317,6 +323,16 @@ void Lowering::finish_reduction(const Equation& equation, const ReducedArray& ar
   add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
 }
 
+bool Lowering::sums_of_pieces(Value value) const {
+  const ValueInfo& how = out_.info(value.id);
+  return how.kind == RowKind::partial && out_.cuts[static_cast<std::size_t>(how.cut)].axes == type(value).varying;
+}
+
+bool Lowering::adds_on_rows(const ReducedArray& array) const {
+  const auto result = static_cast<std::size_t>(array.result.id);
+  return result < program_.types.size() && out_.rows.of(array.result) == RowKind::rows;
+}
+
 Value Lowering::viewed_by(Value value) const {
   Value viewed = value;
   for (auto view = viewed_.find(value.id); view != viewed_.end() && facts(viewed).uses == 1;
@@ -341,7 +357,7 @@ template <class F>
 void Lowering::for_each_list_on_rows(F&& f) {
   for (Stage& stage : out_.stages) {
     for (PieceList& list : stage.piece_lists) {
-      if (list.cut == rows_cut_) f(list.instructions);
+      if (out_.is_by_rows(list.cut)) f(list.instructions);
     }
   }
 }
@@ -362,7 +378,7 @@ void Lowering::accumulate_rows_of_pieces(const std::vector<ReducedArray>& arrays
 }
 
 void Lowering::sum_rows_in_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage) {
-  if (rows_cut_ < 0 || !(out_.rows.axes - psum.op.axes()).empty()) return;
+  if (!psum.op.axes().contains(out_.rows.axes)) return;
   std::vector<Kernel> sums;
   for_each_list_on_rows([&](std::vector<Instruction>& instructions) {
     std::erase_if(instructions, [&](Instruction& instruction) {
@@ -384,9 +400,9 @@ bool Lowering::is_better_in_parts(const Equation& equation) const {
   if (numel(sum) <= small_elements || size < least_parts * part_alignment) return false;
   double rows = 0;
   for (const Type& operand : operands) rows += static_cast<double>(bytes(operand));
-  const auto pieces = static_cast<double>(out_.cuts[static_cast<std::size_t>(rows_cut_)].pieces.size());
-  return pieces * static_cast<double>(bytes(sum)) >
-         static_cast<double>(program_.mesh.group_size(out_.rows.axes)) * rows;
+  const Cut& cut = out_.cuts[static_cast<std::size_t>(out_.rows_cut_of(sum.varying))];
+  return static_cast<double>(cut.pieces.size()) * static_cast<double>(bytes(sum)) >
+         static_cast<double>(program_.mesh.group_size(cut.axes)) * rows;
 }
 
 void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage,
@@ -400,8 +416,14 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   ProductInParts parts{
       kernel.equation, &psum, std::move(kernel.operands), array.result.id, part_count(size, of_columns, products),
       of_columns};
+  const AxisSet varying = type(summed).varying;
+  parts.apart = varying - psum.op.axes();
+  for (const Value operand : kernel.equation->operands) {
+    parts.apart = parts.apart | (varying - out_.facts.root_of(operand).axes);
+  }
   ValueInfo how;
   how.storage = Storage::chunked;
+  how.axes = type(array.result).varying;
   how.written_by_tasks = true;
   how.stage = combine_stage;
   int stage = combine_stage;

@@ -18,10 +18,12 @@ void Lowering::lower_loop(const Equation& equation) {
   ValueInfo how;
   if (loop_body_ != nullptr) {
     how = loop_info_;
+  } else if (on_rows) {
+    how = info_on_rows(type(equation.results.front()));
   } else {
     how.axes = axes;
     how.storage = axes.empty() ? Storage::worker : Storage::varying;
-    how.cut = on_rows ? rows_cut_ : cut_for(how);
+    how.cut = cut_for(how);
   }
   std::vector<int> operands;
   for (Value operand : equation.operands) operands.push_back(root_to_read(operand, how));
@@ -125,8 +127,11 @@ void Lowering::lower_stage_loop(const Equation& equation) {
       info(result).stage = first_main_stage_;  // its readers, too, run in each iteration
       info(param) = info(result);
     } else {
-      define(param, info_by_instance(type(param), first_main_stage_));
-      out_.add(Copy{operands[i], param.id, rule.iterations}, info(param), first_main_stage_, 0);
+      // Rows that are equal on all devices are no work for every worker.
+      const bool shares = type(param).varying.empty() && out_.rows.has_rows(program_, out_.facts, param);
+      define(param,
+             shares ? info_by_size(type(param), first_main_stage_) : info_by_instance(type(param), first_main_stage_));
+      out_.add(Copy{operands[i], param.id, rule.iterations}, info(param), first_main_stage_, numel(type(param)));
     }
   }
   for (const Equation& inner : region.equations) lower_equation(inner);

@@ -48,6 +48,13 @@ int Lowered::cut_of(AxisSet axes) {
   return add_cut({axes, 0, cut_instances(Blocks(mesh, options.blocks).runs(axes, span), target), {}});
 }
 
+int Lowered::rows_cut_of(AxisSet axes) const {
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i].axes == axes && cuts[i].rows_per_instance > 0) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int Lowered::add_cut(Cut cut) {
   const IndexRange instances = share().instances(cut.axes);
   const std::int64_t unit = std::max<std::int64_t>(1, cut.rows_per_instance);

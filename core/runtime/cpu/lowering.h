@@ -37,9 +37,10 @@ class Lowering {
   // Finds Lowered::mixed.
   void find_mixed(const std::vector<Equation>& equations);
 
-  // If the program has equations on rows, adds the cut on which they run. It is not added if a cut into whole instances
-  // gives enough pieces; then these equations run on whole instances.
+  // Adds the cuts on which equations on rows run: one for each set of axes over which their results vary. A cut is not
+  // added if one into whole instances gives enough pieces; then these equations run on whole instances.
   void cut_by_rows();
+  void cut_by_rows(AxisSet varying);
 
   // ---- values
 
@@ -77,7 +78,9 @@ class Lowering {
   ValueInfo info_by_instance(const Type& type, int stage);
   ValueInfo info_by_size(const Type& type, int stage);
   ValueInfo make_info(Storage storage, const Type& type, int stage);
-  bool is_on_rows(const ValueInfo& how) const { return rows_cut_ >= 0 && how.cut == rows_cut_; }
+  // The info of a value of this type that pieces of rows compute.
+  ValueInfo info_on_rows(const Type& type, int stage = 0) const;
+  bool is_on_rows(const ValueInfo& how) const { return out_.is_by_rows(how.cut); }
 
   // Adds an accumulator for addends of type `of` and returns its index.
   int add_accumulator(const Type& of, int cut);
@@ -198,7 +201,7 @@ class Lowering {
   // Whether an instruction sums over rows, and only the reduction that is being lowered reads its results.
   bool sums_rows_for_reduction(const Instruction& instruction) const;
 
-  // Calls f(instructions) for the instructions of every stage that run on the cut by rows.
+  // Calls f(instructions) for the instructions of every stage that run on a cut by rows.
   template <class F>
   void for_each_list_on_rows(F&& f);
 
@@ -213,8 +216,15 @@ class Lowering {
   // sums. False if the result has too few rows for efficient products in parts.
   bool is_better_in_parts(const Equation& equation) const;
 
-  // Adds the ProductInParts, which computes one sum for the whole mesh, beside others: `products` with it. With private
-  // copies, each device then copies it.
+  // Whether each piece has an addend of the value for its devices. A view over more axes is the same sum on several
+  // devices, each of which adds it to others.
+  bool sums_of_pieces(Value value) const;
+
+  // Whether pieces of rows add the rows of several devices (RowFacts).
+  bool adds_on_rows(const ReducedArray& array) const;
+
+  // Adds the ProductInParts, which computes one sum of all examples for each instance of the result, beside others:
+  // `products` with it. With private copies, each device then copies it.
   void lower_parts(const Equation& psum, std::vector<ReducedArray>& arrays, int combine_stage, std::int64_t products,
                    Kernel kernel);
   // Whether the program computes activations again. Then it needs memory more than it needs tasks for many workers at a
@@ -245,7 +255,6 @@ class Lowering {
   const PlanOptions options_;
   Lowered out_;
   std::vector<const Input*> inputs_;              // by value
-  int rows_cut_ = -1;                             // the index of the cut by rows; -1 if there is none
   std::unordered_map<int, int> earliest_stages_;  // by value, where it is not 0
   std::map<int, int> complete_sums_;  // by the root of the addends: the root that complete_sum() has returned
   std::map<std::pair<DType, std::int64_t>, int> zeros_;  // see zeros(); by their number

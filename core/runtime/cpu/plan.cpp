@@ -12,6 +12,7 @@
 #include "core/runtime/cpu/lifetime.h"
 #include "core/runtime/cpu/lower.h"
 #include "core/runtime/cpu/request.h"
+#include "core/runtime/cpu/sums_of_rows.h"
 #include "core/runtime/cpu/temporaries.h"
 #include "core/runtime/plan_count.h"
 #include "core/storage/intervals.h"
@@ -23,7 +24,7 @@ class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
       : inputs_(inputs) {
-    plan_.program = std::move(program);
+    plan_.program = with_sums_of_rows(std::move(program));
     plan_.options = options;
     plan_.persistent = inputs.sizes;
     plan_.work = options.work > 0 ? options.work : work_of(*plan_.program);
@@ -174,8 +175,9 @@ class Planner {
     }
     const bool crosses = std::any_of(value.reads.begin(), value.reads.end(),
                                      [&](const Access& read) { return read.stage != value.first_write.stage; });
-    if (crosses || is_kept(value.root)) return Pool::device;
-    return info(value.root).axes.empty() ? Pool::piece : Pool::arena;
+    if (crosses || is_kept(value.root) || info(value.root).written_by_tasks) return Pool::device;
+    const bool has_slices = info(value.root).kind == RowKind::rows || !info(value.root).axes.empty();
+    return has_slices ? Pool::arena : Pool::piece;
   }
 
   // Whether place() allocates the value's memory, so that it can be reused: in the arena, and of shared temporaries.
@@ -333,11 +335,10 @@ class Planner {
       for (const Instruction& instruction : stage.tasks) {
         const ProductInParts* const parts = instruction.as<ProductInParts>();
         if (parts == nullptr) continue;
-        const auto depth =
-            static_cast<std::size_t>(tree_depth(static_cast<std::int64_t>(blocks_of(plan_, *parts).size())));
+        const std::size_t sums = sums_in_arena(plan_, *parts);
         for (const Extent& part : extents_of(plan_, instruction)) {
           const std::size_t own = round_up(bytes(type_of_part(plan_, *parts, part.count)), alignment);
-          most = std::max(most, product_of(depth + (parts->of_columns ? 1 : 0), own));
+          most = std::max(most, product_of(sums, own));
         }
       }
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/analysis/row_cut.h"
 #include "core/base/saturate.h"
 #include "core/mesh/blocks.h"
 
@@ -73,16 +74,54 @@ Extent extent_of(const Cut& cut, const IndexRange& piece) {
   return extent;
 }
 
-std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts) {
-  const Mesh& mesh = plan.program->mesh;
-  const AxisSet axes = plan.program->type(parts.equation->operands.front()).varying;
-  return Blocks(mesh, plan.options.blocks).runs(axes, mesh.group_size(axes));
+AxisSet axes_of_rows(const Plan& plan, const ProductInParts& parts) {
+  return plan.program->type(parts.equation->operands.front()).varying;
 }
 
-std::vector<std::int64_t> rows_of_pieces(const Plan& plan, const IndexRange& instances) {
+AxisSet axes_of_sums(const Plan& plan, const ProductInParts& parts) {
+  return axes_of_rows(plan, parts) - parts.sum->op.axes();
+}
+
+std::vector<IndexRange> runs_of(const Plan& plan, const ProductInParts& parts, std::int64_t result) {
+  const Mesh& mesh = plan.program->mesh;
+  const AxisSet axes = axes_of_rows(plan, parts), kept = axes_of_sums(plan, parts);
+  const std::int64_t span = contiguous_instances(mesh, axes, parts.apart);
+  std::vector<IndexRange> runs = Blocks(mesh, plan.options.blocks).runs(axes, span);
+  std::erase_if(runs,
+                [&](const IndexRange& run) { return mesh.position(mesh.device_at(run.first, axes), kept) != result; });
+  return runs;
+}
+
+std::size_t runs_of_block(const Plan& plan, const ProductInParts& parts, std::span<const IndexRange> runs) {
+  const Share share = plan.share();
+  const auto block = [&](const IndexRange& run) {
+    return share.blocks().of_instance(run.first, axes_of_rows(plan, parts));
+  };
+  std::size_t count = 1;
+  while (count < runs.size() && block(runs[count]) == block(runs.front())) ++count;
+  return count;
+}
+
+std::size_t sums_in_arena(const Plan& plan, const ProductInParts& parts) {
+  std::int64_t most = 1;  // blocks
+  bool adds_runs = false;
+  for (std::int64_t result = 0; result < plan.program->mesh.group_size(axes_of_sums(plan, parts)); ++result) {
+    const std::vector<IndexRange> all = runs_of(plan, parts, result);
+    std::int64_t blocks = 0;
+    for (std::span<const IndexRange> runs = all; !runs.empty(); ++blocks) {
+      const std::size_t count = runs_of_block(plan, parts, runs);
+      adds_runs = adds_runs || count > 1;
+      runs = runs.subspan(count);
+    }
+    most = std::max(most, blocks);
+  }
+  return static_cast<std::size_t>(tree_depth(most)) + (adds_runs ? 1 : 0) + (parts.of_columns ? 1 : 0);
+}
+
+std::vector<std::int64_t> rows_of_pieces(const Plan& plan, AxisSet axes, const IndexRange& instances) {
   std::vector<std::int64_t> rows;
-  const auto cut =
-      std::find_if(plan.cuts.begin(), plan.cuts.end(), [](const Cut& each) { return each.rows_per_instance > 0; });
+  const auto cut = std::find_if(plan.cuts.begin(), plan.cuts.end(),
+                                [&](const Cut& each) { return each.axes == axes && each.rows_per_instance > 0; });
   const std::int64_t first = instances.first * cut->rows_per_instance;
   const std::int64_t end = first + instances.count * cut->rows_per_instance;
   for (const IndexRange& piece : cut->pieces) {
@@ -119,11 +158,16 @@ std::vector<Extent> extents_of(const Plan& plan, const Instruction& task) {
   const ProductInParts* const parts = task.as<ProductInParts>();
   const std::int64_t count = parts != nullptr ? parts->parts : 1;
   const std::int64_t rows = parts != nullptr ? size_in_parts(*plan.program, *parts->equation) : 1;
-  for (std::int64_t part = 0; part < count; ++part) {
+  const AxisSet axes = parts != nullptr ? axes_of_sums(plan, *parts) : AxisSet();
+  const IndexRange instances = plan.share().instances(axes);
+  for (std::int64_t i = 0; i < instances.count * count; ++i) {
+    const std::int64_t part = i % count;
     Extent& extent = extents.emplace_back();
     extent.kind = Extent::Kind::part;
     extent.first = part_begin(rows, count, part);
     extent.count = part_begin(rows, count, part + 1) - extent.first;
+    extent.axes = axes;
+    extent.instance = instances.first + i / count;
   }
   return extents;
 }

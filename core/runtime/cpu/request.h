@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/ops/all.h"
@@ -24,13 +25,13 @@ struct Extent {
   enum class Kind : std::uint8_t {
     whole,  // all of it
     chunk,  // the elements first ... first + count of one instance of an array
-    part,   // the rows, or columns, first ... first + count of the result of a ProductInParts
+    part,   // the rows, or columns, first ... first + count of an instance of the result of a ProductInParts
     piece,  // of a cut by rows: the rows first ... first + count; else the instances first ... first + count
   } kind = Kind::whole;
   std::int64_t first = 0, count = 1;
+  AxisSet axes;               // there is an instance for each position along these axes
+  std::int64_t instance = 0;  // the instance of a chunk or a part, or the first instance of a piece
   // The other members are for chunks and pieces only.
-  AxisSet axes;                        // there is an instance for each position along these axes
-  std::int64_t instance = 0;           // the instance of a chunk, or the first instance of a piece
   std::size_t piece = 0;               // the index of the piece among those of this process
   std::int64_t rows_per_instance = 0;  // see Cut
   std::int64_t chunked_elements = 0;   // the elements of the array that is cut into chunks
@@ -60,12 +61,20 @@ bool is_stacked(const Plan& plan, const Buffer& buffer, const Extent& extent);
 // The extent of a piece. It does not set Extent::piece, because an IndexRange does not know its index in the cut.
 Extent extent_of(const Cut& cut, const IndexRange& piece);
 
-// The instances along the axes of a ProductInParts' operands, block by block.
-std::vector<IndexRange> blocks_of(const Plan& plan, const ProductInParts& parts);
+// The axes over which the operands of a ProductInParts vary, and those over which its result does.
+AxisSet axes_of_rows(const Plan& plan, const ProductInParts& parts);
+AxisSet axes_of_sums(const Plan& plan, const ProductInParts& parts);
+// The instances along the axes of a ProductInParts' operands whose rows instance `result` sums, as runs of neighbours
+// that lie one after another in each operand. No run has instances of two blocks.
+std::vector<IndexRange> runs_of(const Plan& plan, const ProductInParts& parts, std::int64_t result);
+// The number of runs, from the first one, that belong to the same block.
+std::size_t runs_of_block(const Plan& plan, const ProductInParts& parts, std::span<const IndexRange> runs);
+// The number of sums that a task of a ProductInParts keeps in the arena beside its result.
+std::size_t sums_in_arena(const Plan& plan, const ProductInParts& parts);
 // Whether the equation is a sum by index, of which any rows can be computed from all rows of the operands.
 bool sums_by_index(const Program& program, const Equation& equation);
-// The numbers of rows of the pieces of these instances, in order.
-std::vector<std::int64_t> rows_of_pieces(const Plan& plan, const IndexRange& instances);
+// The numbers of rows of the pieces of these instances along `axes`, in order.
+std::vector<std::int64_t> rows_of_pieces(const Plan& plan, AxisSet axes, const IndexRange& instances);
 // The type of that many rows or columns of the result.
 Type type_of_part(const Plan& plan, const ProductInParts& parts, std::int64_t rows);
 

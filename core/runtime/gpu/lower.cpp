@@ -44,9 +44,11 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.tf32 = options.tf32;
   plan_.deterministic = options.deterministic;
   commands_ = &plan_.commands;
-  const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_);
-  span_ = std::min(contiguous_instances(program_.mesh, rows_.axes, apart),
-                   neighbours_in(blocks_.local, program_.mesh, rows_.axes));
+  for (const AxisSet axes : rows_.axis_sets(program_)) {
+    const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_, axes);
+    spans_[axes.bits()] =
+        std::min(contiguous_instances(program_.mesh, axes, apart), neighbours_in(blocks_.local, program_.mesh, axes));
+  }
 }
 
 Plan Lowering::run() {
@@ -174,14 +176,19 @@ void Lowering::lower_unpack(const Equation& equation) {
 }
 
 AxisSet Lowering::result_axes(Value value) const {
-  if (rows_.of(value) == RowKind::partial) return rows_.axes;
-  return rows_.of(value) == RowKind::rows ? type(value).varying : slice_axes(type(value).varying);
+  const bool is_on_rows = rows_.of(value) == RowKind::rows || rows_.of(value) == RowKind::partial;
+  return is_on_rows ? type(value).varying : slice_axes(type(value).varying);
+}
+
+std::int64_t Lowering::span_of(Value value) const {
+  return rows_.of(value) == RowKind::partial ? spans_.at(type(value).varying.bits()) : 0;
 }
 
 int Lowering::with_contiguous_rows(const Equation& equation, int operand) {
   const Buffer from = plan_.buffer(operand);
-  if (span_ == 1 || from.axes == rows_.axes) return operand;
-  const int side_by_side = add_buffer(from.type, rows_.axes, Pool::transient);
+  const Value sum = equation.results.front();
+  if (span_of(sum) == 1 || from.axes == type(sum).varying) return operand;
+  const int side_by_side = add_buffer(from.type, type(sum).varying, Pool::transient);
   copy(operand, side_by_side, &equation);
   return side_by_side;
 }
@@ -203,12 +210,12 @@ void Lowering::lower_local(const Equation& equation) {
   const bool sums = is_sum_over_rows(equation);
   const AxisSet axes = result_axes(equation.results.front());
   for (Value result : equation.results)
-    set_buffer(result, add_buffer(type(result), axes, Pool::transient, is_partial ? span_ : 0));
+    set_buffer(result, add_buffer(type(result), axes, Pool::transient, span_of(result)));
   // All results have the same slices as the first one. (This is a copy because add_buffer() may invalidate references.)
   const Buffer first = buffer_of(equation.results.front());
 
-  // A launch that sums over rows treats the rows of `span_` neighbouring instances as the rows of one operand.
-  const std::int64_t instances = sums ? span_ : 1;
+  // A launch that sums over rows treats the rows of some neighbouring instances as the rows of one operand.
+  const std::int64_t instances = sums ? first.span : 1;
   Launch launch;
   launch.equation = &equation;
   std::vector<int> operands;
@@ -279,8 +286,7 @@ void Lowering::lower_loop(const Equation& equation) {
       set_buffer(param, buffer(operand));
     } else if (i < consts + carries) {
       const Value result = equation.results[i - consts];
-      const bool is_partial = rows_.of(result) == RowKind::partial;
-      set_buffer(param, add_buffer(type(result), result_axes(result), Pool::transient, is_partial ? span_ : 0));
+      set_buffer(param, add_buffer(type(result), result_axes(result), Pool::transient, span_of(result)));
       set_buffer(result, buffer(param));
       copy(buffer(operand), buffer(param), &equation);
     } else {

@@ -3,6 +3,7 @@
 // chooses.
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "core/base/saturate.h"
 #include "core/graph/bucket.h"
@@ -60,18 +61,20 @@ std::vector<Location> Lowering::addends(const Equation& equation, int operand, s
                                         IndexRange blocks) const {
   const AxisSet over = equation.op.axes();
   const Buffer& of = plan_.buffer(operand);
-  std::vector<std::pair<std::int64_t, std::int64_t>> found;  // block and slice
+  // Block and slice, and which of the devices that add the same slice.
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> found;
   for (const std::int64_t member : program_.mesh.group(plan_.division.device_of(plan_.gpu, local_device), over)) {
     const std::int64_t block = blocks_.grid.position(blocks_.gpu_of(member), over);
     if (block < blocks.first || block >= blocks.first + blocks.count) continue;
-    found.emplace_back(block, plan_.slice_of(of, plan_.division.local_of(member)));
+    found.emplace_back(block, plan_.slice_of(of, plan_.division.local_of(member)),
+                       program_.mesh.position(member, over - of.axes));
   }
   std::sort(found.begin(), found.end());
   // A sum over rows of several devices is one addend.
   if (of.span > 0) found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<Location> places;
   places.reserve(found.size());
-  for (const auto& [block, slice] : found) places.push_back(place(operand, slice));
+  for (const auto& [block, slice, copy] : found) places.push_back(place(operand, slice));
   return places;
 }
 

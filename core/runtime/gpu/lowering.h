@@ -58,11 +58,13 @@ class Lowering {
   void lower_equation(const Equation& equation);
   void lower_local(const Equation& equation);  // an equation that does not communicate and is no loop
   void lower_unpack(const Equation& equation);
-  // Whether the equation sums its operands over rows, so that one launch can sum the rows of `span_` instances.
+  // Whether the equation sums its operands over rows, so that one launch can sum the rows of some instances.
   bool is_sum_over_rows(const Equation& equation) const;
   // Returns a buffer that holds the operand of a sum over rows with the slices of neighbouring instances one after
   // another: `operand` itself if it already does, else a copy.
   int with_contiguous_rows(const Equation& equation, int operand);
+  // Of a sum over rows: the number of neighbouring instances whose rows are summed together; else 0.
+  std::int64_t span_of(Value value) const;
   void lower_loop(const Equation& equation);
 
   // ---- collectives
@@ -188,7 +190,7 @@ class Lowering {
   const pmaptrain::RowFacts rows_;
   const StorageFacts storage_;
   const Division blocks_;                              // see blocks_of(); if not deterministic, each GPU is a block
-  std::int64_t span_ = 1;                              // instances along rows_.axes whose rows are summed together
+  std::map<std::uint32_t, std::int64_t> spans_;        // by AxisSet::bits(): see span_of()
   std::vector<int> buffers_;                           // by value: its buffer; -1 before it is lowered
   std::map<std::int32_t, int> awaited_;                // by value that waits for another one: the buffer of that
   std::map<std::int32_t, PackedSum> packed_sums_;      // see find_packed_sums()
