@@ -91,6 +91,20 @@ struct GpuConv {
   std::int64_t calls = 1;  // 1 if all logical devices are one batch; otherwise one call for each logical device
 };
 
+// Calls a library (cuDNN) for attention in bf16, or for its gradient; see the ops (core/ops/attention/attention.h).
+// There is no dropout, and k and v have as many heads as q. All examples of all logical devices follow one another;
+// each of the `calls` calls is for `examples` of them.
+struct GpuAttention {
+  enum class Kind : std::uint8_t {
+    forward,   // operands q, k, v; results out and lse
+    gradient,  // operands q, k, v, out, lse, dout; results dq, dk, dv
+  } kind = Kind::forward;
+  std::int64_t examples = 0, queries = 0, keys = 0, heads = 0, width = 0;
+  bool causal = false;
+  bool deterministic = false;
+  std::int64_t calls = 1;
+};
+
 // Runs kernels whose code is generated from the equation, one after another.
 struct GpuGenerated {};
 // The name of the function of a launch of generated code; `name` is that of the first one.
@@ -98,11 +112,12 @@ inline std::string generated_name(std::string_view name, std::size_t launch) {
   return std::string(name) + (launch == 0 ? "" : "_" + std::to_string(launch));
 }
 
-using GpuCommand = std::variant<GpuLaunch, GpuMatmul, GpuConv, GpuGenerated>;
+using GpuCommand = std::variant<GpuLaunch, GpuMatmul, GpuConv, GpuAttention, GpuGenerated>;
 
 struct GpuKernel {
   std::vector<GpuCommand> commands;
-  std::size_t scratch_bytes = 0;  // scratch memory of its launches; it does not include the workspace of a library
+  std::size_t scratch_bytes = 0;    // scratch memory of its launches; it does not include the workspace of a library
+  std::vector<GpuLaunch> own = {};  // what runs instead on a GPU for which the library has no engine
 
   template <class T>
   const T* find() const {
@@ -117,7 +132,10 @@ struct GpuKernel {
       return launch != nullptr && launch->on_tensor_cores;
     });
   }
-  bool is_by_library() const { return find<GpuMatmul>() != nullptr || find<GpuConv>() != nullptr; }
+  bool is_by_library() const {
+    return find<GpuMatmul>() != nullptr || find<GpuConv>() != nullptr || find<GpuAttention>() != nullptr;
+  }
+  GpuKernel without_library() const { return {{own.begin(), own.end()}, scratch_bytes, {}}; }
 };
 
 // An op declares a constant of this type in place of the function gpu() if it has no GPU kernel.

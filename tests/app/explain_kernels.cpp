@@ -100,6 +100,11 @@ TEST_CASE("explain --kernels counts what runs on tensor cores of a GPU", "[app]"
   CHECK(share_of({"configs/cnn.yaml", "--set", "mesh.tf32=true"}) > 90);
   CHECK(share_of({"configs/cnn.yaml", "--set", "precision=mixed_bfloat16"}) > 90);
   const std::string text = "data.source.text.";
+  const std::string gpt = call({"explain", "configs/gpt.yaml", "--kernels", "--workers", "1", "--set",
+                                "mesh.backend=cuda", "--set", "precision=mixed_bfloat16"})
+                              .out;
+  CHECK(line_with(gpt, "  attention  ").ends_with("  cuDNN sdpa"));
+  CHECK(line_with(gpt, "  attention_grad  ").ends_with("  cuDNN sdpa_backward"));
   CHECK(share_of({"configs/gpt2.yaml", "--set", "mesh.axes.devices=1", "--set", "data.batch_size=8", "--set",
                   "data.microbatches=1", "--set", text + "train=/usr/share/common-licenses/GPL-3", "--set",
                   text + "validation=/usr/share/common-licenses/MPL-2.0", "--set", text + "tokens=bytes", "--set",

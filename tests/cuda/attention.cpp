@@ -1,8 +1,11 @@
 // Attention and its gradient.
+#include "core/kernel/gpu_budget.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
 #include "tests/cuda/kernel_case.h"
+#include "tests/cuda/library_cases.h"
+#include "tests/cuda/on_gpu.h"
 #include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
@@ -91,4 +94,81 @@ DEVICE_TEST_CASE("attention in bf16 multiplies on tensor cores, where operands a
   }
   const Type q{DType::bf16, {2, 3, 2, 8}, {}}, k{DType::bf16, {2, 3, 1, 8}, {}};
   check_launches(ops::Attention{true}, {q, k, k});
+}
+
+DEVICE_TEST_CASE("a GPU's attention in bf16 by a library, and its gradients, are the reference's up to rounding",
+                 "[cuda][kernels][libraries]") {
+  for (AttentionCase c : attention_cases()) {
+    c.forward.complete(7);
+    CHECK(is_by_library(c.forward));
+    check_on_gpu(c.forward, run_reference(c.forward));
+    // Gradients of what the op itself gave: probabilities are at most 1.
+    c.gradient.values = c.forward.values;
+    for (Bytes& result : run_reference(c.forward)) c.gradient.values.push_back(std::move(result));
+    c.gradient.complete(7);
+    CHECK(is_by_library(c.gradient));
+    check_on_gpu(c.gradient, run_reference(c.gradient));
+  }
+}
+
+DEVICE_TEST_CASE("a deterministic gradient of attention has the same bits in each run", "[cuda][kernels][libraries]") {
+  AttentionCase c = attention_of({2, 384, 2, 64}, 384, true, true);
+  c.forward.complete(7);
+  c.gradient.values = c.forward.values;
+  for (Bytes& result : run_reference(c.forward)) c.gradient.values.push_back(std::move(result));
+  c.gradient.complete(7);
+  run_apart(to_string(c.gradient), [&] {
+    const std::vector<Bytes> first = run_on_gpu(c.gradient);
+    for (int i = 0; i < 8; ++i) CHECK((run_on_gpu(c.gradient) == first));
+  });
+}
+
+TEST_CASE("what a library's attention lacks, our own kernels carry out", "[cuda]") {
+  const auto is_taken = [](const KernelCase& given) {
+    KernelCase c = given;
+    c.infer_results();
+    return is_by_library(c);
+  };
+  const AttentionCase taken = attention_of({2, 256, 4, 64}, 256, true);
+  CHECK(is_taken(taken.forward));
+  CHECK(is_taken(taken.gradient));
+  for (const Shape& q : {Shape{2, 130, 4, 64}, {2, 64, 4, 64}, {2, 256, 4, 60}, {2, 256, 4, 136}}) {
+    CHECK_FALSE(is_taken(attention_of(q, q[1], true).forward));
+    CHECK_FALSE(is_taken(attention_of(q, q[1], true).gradient));
+  }
+  CHECK_FALSE(is_taken(attention_of({2, 256, 4, 64}, 130, false).forward));
+  KernelCase other = taken.forward;
+  for (Type& type : other.operands) type.dtype = DType::f32;
+  CHECK_FALSE(is_taken(other));
+  other = taken.forward;
+  other.operands[1].shape[2] = other.operands[2].shape[2] = 2;  // two heads of q read one of k
+  CHECK_FALSE(is_taken(other));
+  const Type real{DType::f32, {}, {}};
+  other = taken.forward;
+  other.operands.insert(other.operands.end(), {draws_key, {DType::i64, {2}, {}}, real, real});
+  CHECK_FALSE(is_taken(other));
+  other = taken.gradient;
+  other.operands.push_back(other.operands[4]);  // a cotangent of lse
+  CHECK_FALSE(is_taken(other));
+  other = taken.forward;
+  other.devices = 3;
+  CHECK(is_taken(other));
+  other.stacked = {true, false, true};
+  CHECK_FALSE(is_taken(other));
+}
+
+TEST_CASE("a library's attention is called for as many examples as its workspace allows", "[cuda]") {
+  const auto call_of = [](const Shape& q, bool deterministic) {
+    KernelCase c = attention_of(q, q[1], true, deterministic).gradient;
+    c.infer_results();
+    const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
+    const GpuAttention* const call = kernel.find<GpuAttention>();
+    return call == nullptr ? std::pair<std::int64_t, std::int64_t>{0, 0} : std::pair{call->calls, call->examples};
+  };
+  CHECK(call_of({32, 1024, 12, 64}, false) == std::pair<std::int64_t, std::int64_t>{1, 32});
+  CHECK(call_of({256, 1024, 12, 64}, false) == std::pair<std::int64_t, std::int64_t>{4, 64});
+  CHECK(call_of({32, 1024, 12, 64}, true) == std::pair<std::int64_t, std::int64_t>{2, 16});
+  CHECK(call_of({1, 8192, 12, 64}, true) == std::pair<std::int64_t, std::int64_t>{0, 0});  // our own kernels
+  const GpuAttention call{GpuAttention::Kind::gradient, 4, 1024, 1024, 12, 64, true, true};
+  CHECK(attention_workspace(call) == (std::size_t{1} << 20) + std::size_t{4} * 12 * 1024 * (8 + 2 * 1024));
 }

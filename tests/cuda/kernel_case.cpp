@@ -128,7 +128,9 @@ void KernelCase::complete(unsigned seed) {
   }
 }
 
-GpuRequest KernelCase::request() const { return {operands, results, devices, stacked, region, types, tf32}; }
+GpuRequest KernelCase::request() const {
+  return {operands, results, devices, stacked, region, types, tf32, deterministic};
+}
 
 std::vector<Bytes> run_reference(const KernelCase& c) {
   CpuRequest request{c.operands, c.results, c.devices, c.stacked};

@@ -40,9 +40,9 @@ struct KernelCase {
   std::vector<bool> stacked = {};  // by operand; all of them where nothing is said
   std::vector<Bytes> values = {};  // by operand; random where nothing is said, and for libraries finite
   const Region* region = nullptr;
-  std::vector<Type> types = {};    // of the region's values
-  std::vector<Type> results = {};  // the type rule's where nothing is said
-  bool tf32 = false;               // as in GpuRequest
+  std::vector<Type> types = {};             // of the region's values
+  std::vector<Type> results = {};           // the type rule's where nothing is said
+  bool tf32 = false, deterministic = true;  // as in GpuRequest
 
   // Set the members that are empty: one all but `values`, the other `values` too.
   void infer_results();

@@ -172,8 +172,36 @@ Three convolution_of_special_values(DType dtype, bool relu) {
   return three_of({{3, 10, 9, 8}, {3, 2, 8, 16}, {1, 1}, {{0, 0}, {0, 0}}}, dtype, relu);
 }
 
+AttentionCase attention_of(const Shape& q_shape, std::int64_t keys, bool causal, bool deterministic) {
+  const Type q = array_of(DType::bf16, q_shape), lse = array_of(DType::f32, {q_shape[0], q_shape[1], q_shape[2]});
+  const Type k = array_of(DType::bf16, {q_shape[0], keys, q_shape[2], q_shape[3]});
+  AttentionCase both{{ops::Attention{causal}, {q, k, k}}, {ops::AttentionGrad{causal}, {q, k, k, q, lse, q}}};
+  both.forward.deterministic = both.gradient.deterministic = deterministic;
+  return both;
+}
+
+// Widths of either kind of tile, full and not; one block of positions and several, as many of queries as of keys or
+// not; one head and several.
+std::vector<AttentionCase> attention_cases() {
+  std::vector<AttentionCase> all;
+  for (const bool deterministic : {false, true}) {
+    all.push_back(attention_of({2, 128, 3, 8}, 128, true, deterministic));
+    all.push_back(attention_of({1, 384, 2, 64}, 384, true, deterministic));
+    all.push_back(attention_of({1, 128, 2, 40}, 256, false, deterministic));
+    all.push_back(attention_of({1, 256, 1, 128}, 128, false, deterministic));
+    all.push_back(attention_of({1, 256, 1, 120}, 256, true, deterministic));
+  }
+  AttentionCase several = attention_of({1, 128, 2, 16}, 128, true);
+  several.forward.devices = several.gradient.devices = 3;
+  all.push_back(std::move(several));
+  return all;
+}
+
 std::vector<NamedCases> library_cases() {
   std::vector<NamedCases> all = joined({product_and_convolution_cases(), mixed_convolution_cases(), tf32_cases()});
+  for (const AttentionCase& attention : attention_cases()) {
+    all.push_back({"attention", {attention.forward, attention.gradient}});
+  }
   for (const DType dtype : {DType::bf16, DType::f32}) {
     for (const bool relu : {false, true}) {
       const Three three = convolution_of_special_values(dtype, relu);

@@ -1,5 +1,5 @@
-// The matrix products and convolutions that tests compare with the references on a device. All of them are planned for
-// a described GPU, too, so that a shape which a library does not take is found without one.
+// The matrix products, convolutions and attention that tests compare with the references on a device. All of them are
+// planned for a described GPU, too, so that a shape which a library does not take is found without one.
 #pragma once
 
 #include <string>
@@ -42,6 +42,14 @@ std::vector<NamedCases> tf32_cases();
 // Without padding and groups, so that a library multiplies what the references multiply.
 KernelCase product_of_special_values(DType dtype, bool relu);
 Three convolution_of_special_values(DType dtype, bool relu);
+
+// Attention in bf16 that a library takes, and its gradients, deterministic or not; on several logical devices too.
+struct AttentionCase {
+  KernelCase forward, gradient;
+};
+std::vector<AttentionCase> attention_cases();
+// The examples of an attention, its positions, heads and the elements of a head.
+AttentionCase attention_of(const Shape& q, std::int64_t keys, bool causal, bool deterministic = false);
 
 // All of these.
 std::vector<NamedCases> library_cases();

@@ -48,7 +48,7 @@ Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
 }  // namespace
 
-TEST_CASE("every product and convolution that is compared with its reference on a GPU is prepared there",
+TEST_CASE("every product, convolution and attention that is compared with its reference on a GPU is prepared there",
           "[cuda][module]") {
   const auto device = described_device();
   if (device == nullptr) return;
@@ -301,6 +301,64 @@ TEST_CASE("a matrix product's workspace is the library's, and a bias in the type
   const GpuKernel whole{{GpuMatmul{.m = 4, .n = 4, .k = 4, .operands = DType::i32, .result = DType::i32}}, 0};
   CHECK_THROWS_WITH(device->prepare(ops::BatchMatmul{}, {i32, {i32.data(), 1}, 1, {true, true}}, whole),
                     Catch::Contains("batch_matmul of i32 is not supported"));
+}
+
+// cuDNN plans attention only where there is a driver, for it loads the engines that it has compiled.
+TEST_CASE("the workspace of attention for a described GPU is the most that it may take", "[cuda][module]") {
+  const auto device = described_device();
+  if (device == nullptr) return;
+  for (AttentionCase c : attention_cases()) {
+    for (KernelCase* const each : {&c.forward, &c.gradient}) {
+      each->infer_results();
+      const GpuKernel kernel = make_gpu_kernel(each->op, each->request());
+      CHECK(workspace_of(*device, *each) == attention_workspace(*kernel.find<GpuAttention>()));
+    }
+  }
+}
+
+TEST_CASE("cuDNN plans attention for GPUs of three generations, within the workspace that is planned without it",
+          "[cuda][module][process]") {
+  if (cuda_module().empty()) return;
+  const std::string driver = beside_the_tests("driver/libcuda.so.1");
+  if (!std::filesystem::exists(driver)) {
+    WARN("skipped: " << driver << " is not there");
+    return;
+  }
+  const tests::Finished done = tests::run_shell(
+      "LD_LIBRARY_PATH=" + std::filesystem::path(driver).parent_path().string() + ":$LD_LIBRARY_PATH " +
+      "PMAPTRAIN_TEST_CUDA_MODULE=" + std::filesystem::absolute(cuda_module()).string() + " " +
+      std::filesystem::read_symlink("/proc/self/exe").string() + " '[a_driver_that_loads_nothing]'");
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+}
+
+TEST_CASE("with a driver that loads nothing, cuDNN plans attention", "[.a_driver_that_loads_nothing]") {
+  const Variable named("PMAPTRAIN_CUDA_MODULE", cuda_module());
+  const std::string h100 = gpu::h100, version = "\"deviceVer\": 900";
+  REQUIRE(contains(h100, version));
+  for (const std::string generation : {"800", "900", "1000"}) {
+    std::string description = h100;
+    description.replace(description.find(version), version.size(),
+                        "\"plansAttention\": true, \"deviceVer\": " + generation);
+    const gpu::DescribedGpu device = gpu::describe_gpu(description);
+    for (const bool deterministic : {false, true}) {
+      // Of GPT-2, of GPT, and of a width that fills no tile.
+      for (const auto& [q, causal] :
+           {std::pair{Shape{4, 1024, 12, 64}, true}, {{32, 128, 4, 32}, true}, {{1, 256, 1, 120}, false}}) {
+        AttentionCase c = attention_of(q, q[1], causal, deterministic);
+        for (KernelCase* const each : {&c.forward, &c.gradient}) {
+          if (each == &c.forward && deterministic) continue;  // it is the same
+          INFO(generation << ", deterministic " << deterministic << ", " << to_string(*each));
+          each->infer_results();
+          const GpuRequest request = each->request();
+          const GpuKernel kernel = make_gpu_kernel(each->op, request);
+          const gpu::PreparedKernel prepared = device.kernels->prepare(each->op, request, kernel);
+          CHECK_FALSE(prepared.own);
+          CHECK(prepared.workspace < attention_workspace(*kernel.find<GpuAttention>()));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("what cannot be prepared is refused by its name", "[cuda][module]") {

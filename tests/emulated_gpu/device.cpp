@@ -122,8 +122,10 @@ gpu::PreparedKernel EmulatedDevice::prepare(const Op& op, const GpuRequest& requ
   if (request.tf32) ++calls_.tf32;
   if (calls_.kernels_that_work-- == 0) fail_running("planted: a kernel cannot be prepared");
   enter_alone("prepare()");
-  kernels_.push_back(std::make_unique<EmulatedKernel>(op, request, kernel, machine_->options));
-  return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes()};
+  const bool own = kernel.find<GpuAttention>() != nullptr && !machine_->options.library_has_attention;
+  kernels_.push_back(
+      std::make_unique<EmulatedKernel>(op, request, own ? kernel.without_library() : kernel, machine_->options));
+  return {static_cast<int>(std::ssize(kernels_)) - 1, kernels_.back()->workspace_bytes(), own};
 }
 
 void EmulatedDevice::launch(Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,

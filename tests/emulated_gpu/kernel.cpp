@@ -49,6 +49,8 @@ EmulatedKernel::EmulatedKernel(const Op& op, const GpuRequest& request, const Gp
       commands_.push_back(run_by_library(*product, request));
     } else if (const auto* const conv = std::get_if<GpuConv>(&command)) {
       commands_.push_back(run_by_library(*conv, request));
+    } else if (const auto* const attention = std::get_if<GpuAttention>(&command)) {
+      commands_.push_back(run_by_library(*attention, request));
     } else {
       commands_.push_back(run_reference(op, request));
     }

@@ -8,6 +8,7 @@
 #include "core/base/bf16.h"
 #include "core/base/error.h"
 #include "core/ops/all.h"
+#include "core/ops/attention/attention.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/matmul.h"
@@ -118,6 +119,18 @@ RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
     return with_rounded_result(std::move(run), request);
   }
   return run;
+}
+
+RunCommand run_by_library(const GpuAttention& attention, const GpuRequest& request) {
+  const auto& [kind, examples, queries, keys, heads, width, causal, deterministic, calls] = attention;
+  const Type q{DType::bf16, {examples, queries, heads, width}, {}}, k{DType::bf16, {examples, keys, heads, width}, {}};
+  const Type lse{DType::f32, {examples, queries, heads}, {}};
+  Call call{ops::Attention{causal}, {q, k, k}, {q, lse}, calls};
+  if (kind == GpuAttention::Kind::gradient) {
+    call = {ops::AttentionGrad{causal}, {q, k, k, q, lse, q}, {q, k, k}, calls};
+  }
+  call.stacked.assign(call.operands.size(), true);
+  return run_calls(call, 1, request);
 }
 
 std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,

@@ -18,6 +18,7 @@ using RunCommand = std::function<void(const test::HostMemory& memory)>;
 // of a logical device begin.
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request);
 RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request);
+RunCommand run_by_library(const GpuAttention& attention, const GpuRequest& request);
 
 // The sum or extreme of whole arrays of `bytes` bytes, in the order in which they are given, or in that of `tree` where
 // it has nodes. Throws Error (failed), which begins with `what`, where the values are no numbers that can be reduced

@@ -26,7 +26,8 @@ struct Emulation {
   // Planted: from its collective of this number on (counted over all communicators, from 0) a rank no longer comes.
   int lost_rank = -1;
   int lost_from = 0;
-  int forgotten_barrier = -1;  // planted: no kernel's threads wait at their barrier of this number, from 0
+  int forgotten_barrier = -1;         // planted: no kernel's threads wait at their barrier of this number, from 0
+  bool library_has_attention = true;  // else prepare() takes our own kernels
 };
 
 // What threads add, until it is taken.

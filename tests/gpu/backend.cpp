@@ -66,8 +66,30 @@ TEST_CASE("a module on GPUs says what its loading took time for", "[gpu]") {
     names.push_back(part.what);
     CHECK(part.seconds >= 0);
   }
-  CHECK(names == std::vector<std::string>{"convolutions", "matrix_products", "generated_kernels", "own_kernels",
-                                          "memory", "communicators", "graphs"});
+  CHECK(names == std::vector<std::string>{"convolutions", "attention", "matrix_products", "generated_kernels",
+                                          "own_kernels", "memory", "communicators", "graphs"});
+}
+
+TEST_CASE("where a GPU's library has no attention, a module runs our own kernels, and its report names them", "[gpu]") {
+  const auto program = test::program_of(
+      "batch %q:bf16[1,128,2,8]{}\nbatch %d:bf16[1,128,2,8]{}\n%o, %l = attention[causal=true] %q, %q, %q\n"
+      "%a, %b, %c = attention_grad[causal=true] %q, %q, %q, %o, %l, %d\nreturn o = %o\nreturn a = %a\n");
+  const auto made_by = [&](bool library_has_attention) {
+    test::Emulation options;
+    options.library_has_attention = library_has_attention;
+    const auto platform = test::make_emulated(options);
+    const auto module = test::load_on(*platform, 1, {{{"test", program, 1}}}, {}, make_gpu_kernel);
+    std::vector<std::string> names;
+    for (const InstructionReport& row : module->instructions(0)) {
+      names.push_back(row.implementation);
+      CHECK(row.on_tensor_cores);
+    }
+    return names;
+  };
+  CHECK(made_by(true) == std::vector<std::string>{"cuDNN sdpa", "cuDNN sdpa_backward"});
+  CHECK(made_by(false) ==
+        std::vector<std::string>{"attention_tiles_w64",
+                                 "attention_delta_bf16, attention_grad_q_tiles_w64, attention_grad_kv_tiles_w64"});
 }
 
 TEST_CASE("the backend reports the plan that its module has", "[gpu]") {

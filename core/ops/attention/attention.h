@@ -27,7 +27,7 @@ constexpr RowRule keeps_rows_beside_dropout(std::size_t first) {
 // i64[B], rate f32[] and scale [], of the type of lse. A weight is then multiplied by `scale` where the element of
 // random_uniform[H,T,S] of key and rows is at least `rate`, and by 0 elsewhere. A NaN in q, in k or in v reaches every
 // query that sees it. With `causal`, a value that is not finite may also reach the queries before its position, up to
-// 63, that a kernel computes together with it.
+// 255, that a kernel computes together with it.
 struct Attention {
   static constexpr std::string_view name = "attention";
   static constexpr bool local = true;

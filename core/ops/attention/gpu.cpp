@@ -1,8 +1,11 @@
 #include "core/ops/support/gpu.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/base/saturate.h"
+#include "core/kernel/gpu_budget.h"
 #include "core/ops/attention/attention.h"
 
 namespace pmaptrain::ops {
@@ -31,6 +34,40 @@ struct Kernels {
     return launch;
   }
 };
+
+// The call of a library that takes the equation; nothing if our own kernels carry it out. A library takes bf16 without
+// dropout and without a cotangent of lse, with as many heads of k and v as of q, whose rows it reads 16 bytes at once.
+// Positions are multiples of the 128 that its blocks have: for others, versions of cuDNN up to 9.15 are given
+// lengths that each run copies from the host, which a graph cannot replay. No operand is shared by several devices.
+//
+// Each call has as many examples as its workspace allows.
+std::optional<GpuAttention> library_takes(const GpuRequest& request, GpuAttention::Kind kind, bool causal) {
+  constexpr std::int64_t block = 128;
+  const AttentionSizes sizes(request.operands[0].shape, request.operands[1].shape);
+  const std::size_t operands = kind == GpuAttention::Kind::forward ? 3 : 6;
+  const bool takes = request.operands.size() == operands && request.operands[0].dtype == DType::bf16 &&
+                     sizes.heads == sizes.kv_heads && sizes.width % 8 == 0 && sizes.width <= 128 && sizes.queries > 0 &&
+                     sizes.queries % block == 0 && sizes.keys % block == 0 &&
+                     (request.devices == 1 ||
+                      std::find(request.stacked.begin(), request.stacked.end(), false) == request.stacked.end());
+  if (!takes) return std::nullopt;
+  const std::int64_t examples = sizes.examples * request.devices;
+  GpuAttention call{kind, 0, sizes.queries, sizes.keys, sizes.heads, sizes.width, causal, request.deterministic};
+  for (call.calls = 1; call.calls <= examples; ++call.calls) {
+    call.examples = examples / call.calls;
+    if (examples % call.calls == 0 && attention_workspace(call) <= attention_budget) return call;
+  }
+  return std::nullopt;
+}
+
+// The kernel whose commands are our own launches, or the call of a library in their place.
+GpuKernel by_library_or_own(const std::optional<GpuAttention>& call, std::vector<GpuLaunch> own,
+                            std::size_t scratch_bytes) {
+  GpuKernel kernel{{}, scratch_bytes, std::move(own)};
+  if (!call) return kernel.without_library();
+  kernel.commands = {*call};
+  return kernel;
+}
 
 // The examples that an operand has.
 GpuArgument examples_of(const GpuRequest& request, std::size_t operand) {
@@ -75,10 +112,11 @@ GpuKernel Attention::gpu(const GpuRequest& request) const {
   for (std::size_t operand = 0; operand < 3; ++operand) arguments.push_back(examples_of(request, operand));
   add_sizes(arguments, sizes, dtype, request.devices, causal);
   add_dropout(arguments, request, dropout_of(request.operands.size()));
-  return {{kernels.launch("attention", "attention_tiles", count, std::move(arguments))}};
+  return by_library_or_own(library_takes(request, GpuAttention::Kind::forward, causal),
+                           {kernels.launch("attention", "attention_tiles", count, std::move(arguments))}, 0);
 }
 
-// Three launches: delta into scratch memory, dq by blocks of queries, dk and dv by blocks of keys.
+// Our own kernels are three launches: delta into scratch memory, dq by blocks of queries, dk and dv by blocks of keys.
 GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
   if (has_no_results(request)) return {};
   const AttentionSizes sizes(request.operands[0].shape, request.operands[1].shape);
@@ -86,12 +124,10 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
   const std::int64_t examples = request.devices * sizes.examples;
   const std::int64_t rows = examples * sizes.queries * sizes.heads;
   const Kernels kernels(dtype, sizes.width);
-  GpuKernel kernel;
-  kernel.scratch_bytes =
-      product_of(static_cast<std::size_t>(rows), size_of(dtype == DType::f64 ? DType::f64 : DType::f32));
+  std::vector<GpuLaunch> launches;
   const bool dlse = has_dlse(request.operands.size());
   if (rows > 0) {
-    kernel.commands.push_back(
+    launches.push_back(
         launch_elements(kernel_name("attention_delta", dtype), rows,
                         {GpuArgument::scratch(), GpuArgument::operand(3), GpuArgument::operand(5),
                          GpuArgument::operand(dlse ? 6 : 4), number(rows), rows_of(request, 3), rows_of(request, 5),
@@ -109,11 +145,13 @@ GpuKernel AttentionGrad::gpu(const GpuRequest& request) const {
     for (const std::size_t operand : read) arguments.push_back(examples_of(request, operand));
     add_sizes(arguments, sizes, dtype, request.devices, causal);
     add_dropout(arguments, request, dropout_of(request.operands.size()));
-    kernel.commands.push_back(kernels.launch(base, base_of_tiles, count, std::move(arguments)));
+    launches.push_back(kernels.launch(base, base_of_tiles, count, std::move(arguments)));
   };
   add("attention_grad_q", "attention_grad_q_tiles", {0}, examples * sizes.heads * kernels.blocks(sizes.queries));
   add("attention_grad_kv", "attention_grad_kv_tiles", {1, 2}, examples * sizes.kv_heads * kernels.blocks(sizes.keys));
-  return kernel;
+  return by_library_or_own(
+      library_takes(request, GpuAttention::Kind::gradient, causal), std::move(launches),
+      product_of(static_cast<std::size_t>(rows), size_of(dtype == DType::f64 ? DType::f64 : DType::f32)));
 }
 
 }  // namespace pmaptrain::ops

@@ -28,8 +28,11 @@ template <class To, class From>
 __global__ void transpose_kernel(To* to, const From* from, std::int64_t rows, std::int64_t columns) {
   // One extra element per row, so that the elements of a column are in different memory banks.
   __shared__ From values[tile][tile + 1];
-  const std::int64_t tiles = (columns + tile - 1) / tile;
-  const std::int64_t row = blockIdx.x / tiles * tile, column = blockIdx.x % tiles * tile;
+  const std::int64_t tiles = (columns + tile - 1) / tile, tiles_of_matrix = (rows + tile - 1) / tile * tiles;
+  const std::int64_t matrix = blockIdx.x / tiles_of_matrix, place = blockIdx.x % tiles_of_matrix;
+  const std::int64_t row = place / tiles * tile, column = place % tiles * tile;
+  to += matrix * rows * columns;
+  from += matrix * rows * columns;
   for (int r = static_cast<int>(threadIdx.y); r < tile; r += tile_rows) {
     const std::int64_t i = row + r, k = column + threadIdx.x;
     if (i < rows && k < columns) values[r][threadIdx.x] = from[i * columns + k];
@@ -91,9 +94,9 @@ cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t element
 }
 
 cudaError_t transpose(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
-                      cudaStream_t stream) {
-  if (rows == 0 || columns == 0) return cudaSuccess;
-  const auto tiles = static_cast<unsigned>(divided_up(rows, tile) * divided_up(columns, tile));
+                      cudaStream_t stream, std::int64_t matrices) {
+  if (rows == 0 || columns == 0 || matrices == 0) return cudaSuccess;
+  const auto tiles = static_cast<unsigned>(matrices * divided_up(rows, tile) * divided_up(columns, tile));
   dispatch_floating_elements(to.dtype, [&]<class To>() {
     dispatch_floating_elements(from.dtype, [&]<class From>() {
       transpose_kernel<<<tiles, dim3(tile, tile_rows), 0, stream>>>(

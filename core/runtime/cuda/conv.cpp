@@ -66,8 +66,8 @@ class ConvCommand final : public PreparedCommand {
 
   // The commands with each of the plans from which one is to be chosen; one without a plan if there is nothing to
   // multiply. Sets `purpose` to what they compute.
-  std::vector<Candidate> candidates(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu,
-                                    int most, std::string& purpose) {
+  std::vector<Candidate> candidates(std::string_view op, const GpuRequest& request, const CudnnPlanner& planner,
+                                    Relu relu, int most, std::string& purpose) {
     std::vector<Candidate> all;
     if (numel(request.results[0]) == 0 || image_.elements == 0) {
       all.push_back({"no plan", with(std::nullopt)});
@@ -95,8 +95,8 @@ class ConvCommand final : public PreparedCommand {
   }
 
   // Takes the first way for which there are plans.
-  std::vector<ConvPlan> find_plans(std::string_view op, const GpuRequest& request, ConvPlanner& planner, Relu relu,
-                                   int most, std::string& purpose) {
+  std::vector<ConvPlan> find_plans(std::string_view op, const GpuRequest& request, const CudnnPlanner& planner,
+                                   Relu relu, int most, std::string& purpose) {
     std::string why;
     for (const Way& way : ways(shape_.kind, image_.dtype, result_, bias_, shape_.relu, relu)) {
       ConvTypes types{way.input, way.sum, way.bias, way.bias_in_plan, way.relu_in_plan};
@@ -245,7 +245,7 @@ class ConvCommand final : public PreparedCommand {
 }  // namespace
 
 std::unique_ptr<PreparedCommand> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
-                                              ConvPlanner& planner, gpu::TimedChoices* choices, Relu relu) {
+                                              const CudnnPlanner& planner, gpu::TimedChoices* choices, Relu relu) {
   const int most = request.deterministic || choices == nullptr ? 1 : timed_plans;
   std::string purpose;
   std::vector<Candidate> candidates = ConvCommand(conv, request).candidates(op, request, planner, relu, most, purpose);

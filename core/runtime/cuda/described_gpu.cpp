@@ -18,12 +18,14 @@ class DescribedKernels final : public gpu::KernelPreparer {
     // On a real GPU, the first variant whose relu keeps NaNs is used. Which one that is cannot be known here, so this
     // returns the maximum of the workspaces.
     std::size_t workspace = 0;
+    bool own = false;
     for (const Relu relu : relu_variants) {
       const Kernel tried = libraries_.prepare(op, request, kernel, relu);
       workspace = std::max(workspace, tried.workspace());
+      own = tried.is_own();
       if (!tried.has_library_relu()) break;
     }
-    return {-1, workspace};
+    return {-1, workspace, own};
   }
 
  private:
@@ -42,8 +44,9 @@ gpu::DescribedGpu describe_gpu(const std::string& description, GenerateSource ge
   gpu.properties.compute_capability = json.value("deviceVer", 0) / 10;  // 900 means 9.0
   gpu.properties.memory = json.value("totalGlobalMem", std::size_t{0});
   gpu.properties.driver = json.value("driverVer", 0);
-  gpu.kernels = std::make_unique<DescribedKernels>(
-      Libraries(gpu.properties.compute_capability, generate_source, std::make_shared<Shared>(), description));
+  gpu.kernels = std::make_unique<DescribedKernels>(Libraries(gpu.properties.compute_capability, generate_source,
+                                                             std::make_shared<Shared>(), description,
+                                                             json.value("plansAttention", false)));  // tests ask for it
   return gpu;
 }
 

@@ -125,7 +125,7 @@ gpu::PreparedKernel CudaDevice::prepare(const Op& op, const GpuRequest& request,
     made = libraries_.prepare(op, request, kernel, relu);
     if (warm_up(made, request, kernel) || !made.has_library_relu()) break;
   }
-  return {static_cast<int>(kernels_.size()) - 1, kernels_.back().workspace()};
+  return {static_cast<int>(kernels_.size()) - 1, made.workspace(), made.is_own()};
 }
 
 bool CudaDevice::warm_up(const Kernel& kernel, const GpuRequest& request, const GpuKernel& description) {

@@ -38,9 +38,9 @@ cudaError_t convert(FloatingMatrix to, FloatingMatrix from, std::int64_t element
 
 // Transposes the matrix `from` of so many rows and columns, and converts its elements to the type of `to`. For example,
 // the kernel of a convolution [H, W, I, O], as a matrix [HWI, O], becomes [O, H, W, I], the layout that libraries
-// prefer.
+// prefer. `matrices` of them follow one another.
 cudaError_t transpose(FloatingMatrix to, FloatingMatrix from, std::int64_t rows, std::int64_t columns,
-                      cudaStream_t stream);
+                      cudaStream_t stream, std::int64_t matrices = 1);
 
 // Computes to[c] = the sum over r of from[r, c]. The rows are divided into parts, in a way that depends only on their
 // number. The sums of the parts are stored in `workspace` and then added in order. The first function returns the bytes

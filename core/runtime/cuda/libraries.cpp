@@ -20,7 +20,8 @@ std::size_t alignment_of(const Type& type, std::size_t limit) {
   return bytes(type) == 0 ? limit : std::gcd(bytes(type), limit);
 }
 
-Kernel::Kernel(std::vector<std::unique_ptr<PreparedCommand>> commands) : commands_(std::move(commands)) {
+Kernel::Kernel(std::vector<std::unique_ptr<PreparedCommand>> commands, bool is_own)
+    : commands_(std::move(commands)), is_own_(is_own) {
   for (const auto& command : commands_) workspace_ = std::max(workspace_, command->workspace());
 }
 
@@ -34,12 +35,13 @@ bool Kernel::has_library_relu() const {
 }
 
 Libraries::Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Shared> shared,
-                     const std::string& properties)
+                     const std::string& properties, bool plans_attention)
     : compute_capability_(compute_capability),
       generate_source_(generate_source),
       shared_(std::move(shared)),
-      runs_on_(properties.empty() ? RunsOn::device : RunsOn::nowhere) {
-  if (!properties.empty()) conv_planner_ = make_conv_planner(properties);
+      runs_on_(properties.empty() ? RunsOn::device : RunsOn::nowhere),
+      plans_attention_(plans_attention || properties.empty()) {
+  if (!properties.empty()) cudnn_ = make_cudnn_planner(properties);
 }
 
 void Libraries::begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel) {
@@ -51,6 +53,10 @@ Kernel Libraries::prepare(const Op& op, const GpuRequest& request, const GpuKern
   std::vector<std::unique_ptr<PreparedCommand>> commands;
   for (const GpuCommand& command : kernel.commands) {
     commands.push_back(std::visit([&](const auto& each) { return make(each, op, request, relu); }, command));
+    if (commands.back() != nullptr) continue;
+    std::vector<std::unique_ptr<PreparedCommand>> own;
+    for (const GpuLaunch& launch : kernel.own) own.push_back(make(launch, op, request, relu));
+    return Kernel(std::move(own), true);
   }
   return Kernel(std::move(commands));
 }
@@ -67,15 +73,24 @@ std::unique_ptr<PreparedCommand> Libraries::make(const GpuMatmul& product, const
 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request,
                                                  Relu relu) {
-  if (conv_planner_ == nullptr) conv_planner_ = make_conv_planner();
   gpu::TimedChoices* const choices = runs_on_ == RunsOn::device ? &shared_->choices : nullptr;
-  return prepare_conv(conv, op.name(), request, *conv_planner_, choices, relu);
+  return prepare_conv(conv, op.name(), request, cudnn(), choices, relu);
+}
+
+std::unique_ptr<PreparedCommand> Libraries::make(const GpuAttention& attention, const Op&, const GpuRequest& request,
+                                                 Relu) {
+  return prepare_attention(attention, request, plans_attention_ ? &cudnn() : nullptr);
 }
 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuGenerated&, const Op& op, const GpuRequest& request, Relu) {
   const gpu::GeneratedSource generated = generated_for(op, request);
   const std::string code = shared_->compiler.code(generated.text, compute_capability_);
   return prepare_generated(code, generated.launches, runs_on_);
+}
+
+const CudnnPlanner& Libraries::cudnn() {
+  if (cudnn_ == nullptr) cudnn_ = make_cudnn_planner();
+  return *cudnn_;
 }
 
 gpu::GeneratedSource Libraries::generated_for(const Op& op, const GpuRequest& request) const {

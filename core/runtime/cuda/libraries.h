@@ -18,14 +18,17 @@ using GenerateSource = decltype(gpu::ModuleOptions::generate_source);
 // A GpuKernel, prepared for a device: its commands, in order. They use the same workspace in turn.
 class Kernel {
  public:
-  explicit Kernel(std::vector<std::unique_ptr<PreparedCommand>> commands);
+  explicit Kernel(std::vector<std::unique_ptr<PreparedCommand>> commands, bool is_own = false);
   void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) const;
   std::size_t workspace() const { return workspace_; }
   bool has_library_relu() const;
+  // Whether GpuKernel::own has been prepared, because a library has no engine.
+  bool is_own() const { return is_own_; }
 
  private:
   std::vector<std::unique_ptr<PreparedCommand>> commands_;
   std::size_t workspace_ = 0;
+  bool is_own_;
 };
 
 // What all devices of a platform share.
@@ -37,28 +40,34 @@ struct Shared {
 class Libraries {
  public:
   // Prepares kernels for the current device, or if `properties` is not empty for the GPU that it describes, as the JSON
-  // text that cuDNN prints; they cannot run.
+  // text that cuDNN prints; they cannot run. Attention is planned for the current device, and for a described one if
+  // `plans_attention`; see make_attention_plan().
   Libraries(int compute_capability, GenerateSource generate_source, std::shared_ptr<Shared> shared,
-            const std::string& properties = {});
+            const std::string& properties = {}, bool plans_attention = false);
 
   // Starts to compile in the background, for a later call of prepare() with the same arguments.
   void begin_preparing(const Op& op, const GpuRequest& request, const GpuKernel& kernel);
   Kernel prepare(const Op& op, const GpuRequest& request, const GpuKernel& kernel, Relu relu = Relu::by_library);
 
  private:
+  // Null if a library has no engine, and GpuKernel::own is to run.
   std::unique_ptr<PreparedCommand> make(const GpuLaunch& launch, const Op& op, const GpuRequest& request, Relu relu);
   std::unique_ptr<PreparedCommand> make(const GpuMatmul& product, const Op& op, const GpuRequest& request, Relu relu);
   std::unique_ptr<PreparedCommand> make(const GpuConv& conv, const Op& op, const GpuRequest& request, Relu relu);
+  std::unique_ptr<PreparedCommand> make(const GpuAttention& attention, const Op& op, const GpuRequest& request,
+                                        Relu relu);
   std::unique_ptr<PreparedCommand> make(const GpuGenerated& generated, const Op& op, const GpuRequest& request,
                                         Relu relu);
+  const CudnnPlanner& cudnn();
   gpu::GeneratedSource generated_for(const Op& op, const GpuRequest& request) const;
 
   int compute_capability_;
   GenerateSource generate_source_;
   std::shared_ptr<Shared> shared_;
   RunsOn runs_on_;
+  bool plans_attention_;
   CublasHandle cublas_;
-  std::shared_ptr<ConvPlanner> conv_planner_;
+  std::shared_ptr<CudnnPlanner> cudnn_;
 };
 
 // Opens the described GPU; see gpu::ModuleTable::describe.

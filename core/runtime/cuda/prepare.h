@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/kernel/gpu.h"
-#include "core/runtime/cuda/conv_plan.h"
+#include "core/runtime/cuda/cudnn_plan.h"
 #include "core/runtime/cuda/handles.h"
 #include "core/runtime/gpu/device.h"
 #include "core/runtime/gpu/timed_choice.h"
@@ -80,7 +80,12 @@ class WorkspaceLayout {
 // that gives other bits in each run, and the fastest of the heuristics' first three is taken. If `choices` is null,
 // there is no GPU to take times on, and the first is taken; none that may be chosen needs more workspace.
 std::unique_ptr<PreparedCommand> prepare_conv(const GpuConv& conv, std::string_view op, const GpuRequest& request,
-                                              ConvPlanner& planner, gpu::TimedChoices* choices, Relu relu);
+                                              const CudnnPlanner& planner, gpu::TimedChoices* choices, Relu relu);
+
+// Null if cuDNN has no engine for it, or only one that takes more than attention_workspace(). Without a planner it
+// cannot run, and its workspace is attention_workspace().
+std::unique_ptr<PreparedCommand> prepare_attention(const GpuAttention& attention, const GpuRequest& request,
+                                                   const CudnnPlanner* planner);
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 

@@ -49,6 +49,7 @@ struct Accesses {
 struct PreparedKernel {
   int number = -1;
   std::size_t workspace = 0;  // bytes that each launch needs in addition to the kernel's own scratch memory
+  bool own = false;           // whether GpuKernel::own runs, because a library has no engine
 };
 
 // The addresses that a launch works on. No other work uses `scratch` and `workspace` while the launch runs.

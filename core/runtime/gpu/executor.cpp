@@ -173,6 +173,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
     note(Loading::own);  // what lies between two kernels
     *each.kernel = {device_.prepare(*each.op, each.request, each.commands), each.commands.scratch_bytes};
     note(each.commands.find<GpuConv>() != nullptr        ? Loading::convolutions
+         : each.commands.find<GpuAttention>() != nullptr ? Loading::attention
          : each.commands.find<GpuMatmul>() != nullptr    ? Loading::products
          : each.commands.find<GpuGenerated>() != nullptr ? Loading::generated
                                                          : Loading::own);

@@ -117,6 +117,8 @@ class Executor {
   Device& device() { return device_; }
   const Plan& plan(std::size_t entry) const { return plans_[entry]; }
   std::size_t allocated() const { return allocated_; }
+  // Whether a launch of these plans runs GpuKernel::own.
+  bool runs_own(const Launch& launch) const { return kernel_of_.at(&launch)->prepared.own; }
   // Seconds that the constructor and connect() took, by kinds of kernels and by what else they made. Generated kernels
   // are compiled on other threads meanwhile: theirs is the time for which the constructor waited.
   const std::vector<LoadTime>& load_times() const { return load_times_; }
@@ -128,7 +130,16 @@ class Executor {
   };
 
   // What loading spends time on.
-  enum class Loading : std::uint8_t { convolutions, products, generated, own, memory, communicators, graphs };
+  enum class Loading : std::uint8_t {
+    convolutions,
+    attention,
+    products,
+    generated,
+    own,
+    memory,
+    communicators,
+    graphs
+  };
   // Adds the time since the last call, or since the constructor began.
   void note(Loading what);
 
@@ -196,9 +207,8 @@ class Executor {
   std::size_t allocated_ = 0;
   Clock::time_point noted_at_ = Clock::now();
   // By Loading.
-  std::vector<LoadTime> load_times_{{"convolutions"}, {"matrix_products"}, {"generated_kernels"},
-                                    {"own_kernels"},  {"memory"},          {"communicators"},
-                                    {"graphs"}};
+  std::vector<LoadTime> load_times_{{"convolutions"}, {"attention"}, {"matrix_products"}, {"generated_kernels"},
+                                    {"own_kernels"},  {"memory"},    {"communicators"},   {"graphs"}};
   std::vector<std::byte*> constants_;  // by entry
   std::byte* persistent_ = nullptr;    // memory of all members, one after another
   std::byte* data_ = nullptr;

@@ -249,7 +249,9 @@ class GpuModule final : public Module {
   std::int64_t barriers_per_step(std::size_t entry) const override { return barriers_of(plan(entry)); }
   std::size_t allocated() const override;
   std::vector<InstructionReport> instructions(std::size_t entry) const override {
-    return instructions_of(plan(entry), running_->make_kernel);
+    const Executor& first = running_->workers.front()->executor();
+    return instructions_of(plan(entry), running_->make_kernel,
+                           [&first](const Launch& launch) { return first.runs_own(launch); });
   }
   std::vector<StageReport> stages(std::size_t entry) const override {
     return stages_of(plan(entry), running_->make_kernel);

@@ -17,6 +17,9 @@ namespace {
 std::string_view made_by(const GpuLaunch& launch) { return launch.kernel; }
 std::string_view made_by(const GpuMatmul&) { return "cuBLASLt"; }
 std::string_view made_by(const GpuConv&) { return "cuDNN"; }
+std::string_view made_by(const GpuAttention& attention) {
+  return attention.kind == GpuAttention::Kind::forward ? "cuDNN sdpa" : "cuDNN sdpa_backward";
+}
 std::string_view made_by(const GpuGenerated&) { return "generated"; }
 
 // Names what computes a launch, each once: "cuDNN", "cuBLASLt", "generated", or the names of this project's kernels.
@@ -37,7 +40,7 @@ bool is_on_tensor_cores(const GpuKernel& kernel, bool tf32) {
   // A depthwise convolution has no products of matrices.
   const bool has_products = convolution != nullptr && (convolution->kernel[2] > 1 || convolution->x[3] == 1);
   return (product != nullptr && are(product->operands)) || (has_products && are(convolution->operands)) ||
-         kernel.is_on_tensor_cores();
+         kernel.find<GpuAttention>() != nullptr || kernel.is_on_tensor_cores();
 }
 
 // The same of a command that is no launch.
@@ -53,7 +56,8 @@ std::string implementation_of(const Command& command) {
 
 }  // namespace
 
-std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel) {
+std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel,
+                                               const std::function<bool(const Launch&)>& runs_own) {
   std::vector<InstructionReport> rows;
   for_each_command(plan.commands, [&](const Command& command, int depth, double times) {
     InstructionReport& row = rows.emplace_back();
@@ -67,7 +71,8 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
       row.result = to_string(plan.program->type(row.equation->results.front()), plan.program->mesh);
     }
     if (launch == nullptr) return;
-    const GpuKernel kernel = make_kernel(launch->equation->op, request_of(plan, *launch));
+    GpuKernel kernel = make_kernel(launch->equation->op, request_of(plan, *launch));
+    if (runs_own && runs_own(*launch)) kernel = kernel.without_library();
     row.implementation = implementation_of(kernel);
     row.on_tensor_cores = is_on_tensor_cores(kernel, plan.tf32);
     // An equation that is not part of the program has no values.

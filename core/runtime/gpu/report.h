@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/runtime/backend.h"
@@ -11,8 +12,9 @@
 namespace pmaptrain::gpu {
 
 // One row for each command, in order: for a Loop first, then for the commands of its body. The rows point to equations
-// of the plan's program.
-std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel);
+// of the plan's program. `runs_own` says of a loaded plan's launches which run GpuKernel::own.
+std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKernel& make_kernel,
+                                               const std::function<bool(const Launch&)>& runs_own = nullptr);
 
 // Returns a single stage with the work of all commands: all GPUs have equal work, and wait for each other only to
 // exchange values.

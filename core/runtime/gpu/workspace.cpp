@@ -12,6 +12,7 @@ namespace {
 // An upper bound for the workspace of a library's kernel. Besides the memory of the library, the workspace may contain
 // f32 copies of bf16 operands, the kernel of a convolution in the library's layout, and sums that are not rounded yet.
 std::size_t upper_bound_of(const Launch& launch, const GpuKernel& kernel) {
+  if (const GpuAttention* const attention = kernel.find<GpuAttention>()) return attention_workspace(*attention);
   const GpuConv* const conv = kernel.find<GpuConv>();
   const bool is_conv = conv != nullptr, is_kernel_grad = is_conv && conv->kind == GpuConv::Kind::kernel_grad;
   std::size_t bytes = is_conv ? conv_budget : matmul_budget;

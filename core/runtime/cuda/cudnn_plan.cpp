@@ -1,12 +1,37 @@
-#include "core/runtime/cuda/conv_plan.h"
+#include "core/runtime/cuda/cudnn_plan.h"
 
+#include <cuda_runtime_api.h>
+
+namespace {
+
+// Where the frontend checks attention, it asks CUDA for the version of the current GPU, also if a graph is for a
+// described one. It gets the answer here: `described_major` is the version of the described GPU, 0 if there is none.
+thread_local int described_major = 0;
+cudaError_t planned_device(int* device) {
+  return described_major > 0 ? (*device = 0, cudaSuccess) : cudaGetDevice(device);
+}
+cudaError_t planned_properties(cudaDeviceProp* properties, int device) {
+  if (described_major == 0) return cudaGetDeviceProperties(properties, device);
+  *properties = {};
+  properties->major = described_major;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+#define cudaGetDevice planned_device
+#define cudaGetDeviceProperties planned_properties
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #include <cudnn_frontend.h>
 #pragma GCC diagnostic pop
+#undef cudaGetDevice
+#undef cudaGetDeviceProperties
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/kernel/gpu_budget.h"
@@ -16,14 +41,15 @@ namespace pmaptrain::cuda {
 
 namespace fe = cudnn_frontend;
 
-struct ConvPlanner {
+struct CudnnPlanner {
   Handle<cudnnHandle_t, cudnnDestroy> handle;          // for a GPU of this machine
   std::shared_ptr<const fe::DeviceProperties> device;  // for a described GPU
   std::string gpu;                                     // its properties
+  int described_major = 0;                             // the version of a described GPU: 9 for an H100
 };
 
-std::shared_ptr<ConvPlanner> make_conv_planner() {
-  auto planner = std::make_shared<ConvPlanner>();
+std::shared_ptr<CudnnPlanner> make_cudnn_planner() {
+  auto planner = std::make_shared<CudnnPlanner>();
   if (const cudnnStatus_t status = cudnnCreate(planner->handle.create()); status != CUDNN_STATUS_SUCCESS) {
     fail_resource(fmt::format("GPU: cuDNN {} does not start: {}", cudnnGetVersion(), cudnnGetErrorString(status)),
                   "its libraries must be of one version: scripts/bootstrap --cuda fetches them");
@@ -36,14 +62,16 @@ std::shared_ptr<ConvPlanner> make_conv_planner() {
   return planner;
 }
 
-std::shared_ptr<ConvPlanner> make_conv_planner(const std::string& properties) {
-  auto planner = std::make_shared<ConvPlanner>();
+std::shared_ptr<CudnnPlanner> make_cudnn_planner(const std::string& properties) {
+  auto planner = std::make_shared<CudnnPlanner>();
   auto device = std::make_shared<fe::DeviceProperties>();
   if (fe::error_t error = device->deserialize({properties.begin(), properties.end()}); error.is_bad()) {
     fail_running("GPU: cuDNN does not read these properties of a device: " + error.get_message());
   }
   planner->device = std::move(device);
   planner->gpu = properties;
+  const auto json = nlohmann::json::parse(properties, nullptr, false);
+  planner->described_major = json.is_object() ? json.value("deviceVer", 0) / 100 : 0;
   return planner;
 }
 
@@ -66,6 +94,7 @@ enum Name : std::int64_t { name_x = 1, name_kernel, name_y, name_bias };
 
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Sizes = std::vector<std::int64_t>;
+using Addresses = std::unordered_map<std::int64_t, void*>;
 
 fe::DataType_t cudnn_type(DType dtype) {
   return dtype == DType::bf16  ? fe::DataType_t::BFLOAT16
@@ -163,10 +192,9 @@ struct Definition {
   }
 };
 
-// Lets the heuristics list the plans of the convolution, and leaves out those that must not be used.
-fe::error_t define_plans(fe::graph::Graph& graph, const Definition& definition, const ConvPlanner& planner,
-                         std::int64_t workspace) {
-  definition.define(graph);
+// Lets the heuristics list the plans of a graph, and leaves out those with one of the notes in `avoided`.
+fe::error_t define_plans(fe::graph::Graph& graph, const CudnnPlanner& planner,
+                         const std::vector<fe::NumericalNote_t>& avoided, std::int64_t workspace) {
   if (auto error = graph.validate(); error.is_bad()) return error;
   if (planner.device != nullptr) graph.set_device_properties(planner.device);
   if (auto error = planner.handle ? graph.build_operation_graph(planner.handle.get()) : graph.build_operation_graph();
@@ -176,35 +204,105 @@ fe::error_t define_plans(fe::graph::Graph& graph, const Definition& definition, 
   if (auto error = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}); error.is_bad()) {
     return error;
   }
-  graph.deselect_numeric_notes(definition.avoided());
+  graph.deselect_numeric_notes(avoided);
   graph.deselect_workspace_greater_than(workspace);
   return graph.check_support();
 }
 
-void run(fe::graph::Graph& graph, std::int64_t index, GpuConv::Kind kind, bool with_bias, cudnnHandle_t handle,
-         cudaStream_t stream, const ConvMemory& memory) {
-  const auto written = [&](GpuConv::Kind computed, const std::byte* read) -> void* {
-    return computed == kind ? memory.to : const_cast<std::byte*>(read);
-  };
-  std::unordered_map<std::int64_t, void*> addresses{{name_x, written(GpuConv::Kind::input_grad, memory.x)},
-                                                    {name_kernel, written(GpuConv::Kind::kernel_grad, memory.kernel)},
-                                                    {name_y, written(GpuConv::Kind::forward, memory.y)}};
-  if (with_bias) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
+void run(fe::graph::Graph& graph, std::int64_t index, Addresses addresses, std::byte* workspace, cudnnHandle_t handle,
+         cudaStream_t stream, std::string_view what) {
   if (const cudnnStatus_t status = cudnnSetStream(handle, stream); status != CUDNN_STATUS_SUCCESS) {
-    fail_running(fmt::format("GPU: a convolution: {}", cudnnGetErrorString(status)));
+    fail_running(fmt::format("GPU: {}: {}", what, cudnnGetErrorString(status)));
   }
-  if (fe::error_t error = graph.execute_plan_at_index(handle, addresses, memory.workspace, index); error.is_bad()) {
-    fail_running("GPU: a convolution: " + error.get_message());
+  if (fe::error_t error = graph.execute_plan_at_index(handle, addresses, workspace, index); error.is_bad()) {
+    fail_running(fmt::format("GPU: {}: {}", what, error.get_message()));
   }
 }
 
+Addresses addresses_of(const ConvMemory& memory, GpuConv::Kind kind, bool with_bias) {
+  const auto written = [&](GpuConv::Kind computed, const std::byte* read) -> void* {
+    return computed == kind ? memory.to : const_cast<std::byte*>(read);
+  };
+  Addresses addresses{{name_x, written(GpuConv::Kind::input_grad, memory.x)},
+                      {name_kernel, written(GpuConv::Kind::kernel_grad, memory.kernel)},
+                      {name_y, written(GpuConv::Kind::forward, memory.y)}};
+  if (with_bias) addresses[name_bias] = const_cast<std::byte*>(memory.bias);
+  return addresses;
+}
+
+enum AttentionName : std::int64_t {
+  name_q = 1,
+  name_k,
+  name_v,
+  name_out,
+  name_stats,
+  name_dout,
+  name_dq,
+  name_dk,
+  name_dv
+};
+
+// cuDNN orders dimensions as examples, heads, positions, elements. The strides say that positions come before heads in
+// memory. Statistics have cuDNN's own order: before version 9.26, backward engines for some GPUs ignore their strides.
+struct AttentionDefinition {
+  const GpuAttention& call;
+
+  fe::graph::Tensor_attributes heads(AttentionName name, std::int64_t positions) const {
+    return fe::graph::Tensor_attributes()
+        .set_uid(name)
+        .set_dim({call.examples, call.heads, positions, call.width})
+        .set_stride({positions * call.heads * call.width, call.width, call.heads * call.width, 1})
+        .set_data_type(fe::DataType_t::BFLOAT16)
+        .set_alignment(16);
+  }
+  fe::graph::Tensor_attributes statistics() const {
+    return fe::graph::Tensor_attributes()
+        .set_uid(name_stats)
+        .set_dim({call.examples, call.heads, call.queries, 1})
+        .set_stride({call.heads * call.queries, call.queries, 1, 1})
+        .set_data_type(fe::DataType_t::FLOAT);
+  }
+  template <class Attributes>
+  Attributes attributes() const {
+    Attributes attributes;
+    attributes.set_attn_scale(1 / std::sqrt(static_cast<float>(call.width)));
+    if (call.causal)
+      attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+    return attributes;
+  }
+
+  void define(fe::graph::Graph& graph) const {
+    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    const Tensor q = graph.tensor(heads(name_q, call.queries));
+    const Tensor k = graph.tensor(heads(name_k, call.keys)), v = graph.tensor(heads(name_v, call.keys));
+    if (call.kind == GpuAttention::Kind::forward) {
+      const auto [out, statistics_of_out] =
+          graph.sdpa(q, k, v, attributes<fe::graph::SDPA_attributes>().set_generate_stats(true));
+      *out = heads(name_out, call.queries).set_output(true);
+      *statistics_of_out = statistics().set_output(true);
+      return;
+    }
+    const Tensor out = graph.tensor(heads(name_out, call.queries)), dout = graph.tensor(heads(name_dout, call.queries));
+    const auto [dq, dk, dv] = graph.sdpa_backward(
+        q, k, v, out, dout, graph.tensor(statistics()),
+        attributes<fe::graph::SDPA_backward_attributes>().set_deterministic_algorithm(call.deterministic));
+    *dq = heads(name_dq, call.queries).set_output(true);
+    *dk = heads(name_dk, call.keys).set_output(true);
+    *dv = heads(name_dv, call.keys).set_output(true);
+  }
+};
+
 }  // namespace
 
-std::vector<ConvPlan> make_conv_plans(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types,
+std::vector<ConvPlan> make_conv_plans(const CudnnPlanner& planner, const GpuConv& shape, const ConvTypes& types,
                                       int most, std::string& why) {
   for (const std::int64_t workspace : {modest_workspace, most_workspace}) {
     const auto graph = std::make_shared<fe::graph::Graph>();
-    if (fe::error_t error = define_plans(*graph, Definition{shape, types}, planner, workspace); error.is_bad()) {
+    const Definition definition{shape, types};
+    definition.define(*graph);
+    if (fe::error_t error = define_plans(*graph, planner, definition.avoided(), workspace); error.is_bad()) {
       why = error.get_message();
       continue;
     }
@@ -220,7 +318,7 @@ std::vector<ConvPlan> make_conv_plans(const ConvPlanner& planner, const GpuConv&
       if (!plans.empty() && plan.workspace > plans.front().workspace) continue;
       plan.run = [graph, i, kind = shape.kind, with_bias = types.with_bias, handle = planner.handle.get()](
                      cudaStream_t stream, const ConvMemory& memory) {
-        run(*graph, i, kind, with_bias, handle, stream, memory);
+        run(*graph, i, addresses_of(memory, kind, with_bias), memory.workspace, handle, stream, "a convolution");
       };
       plans.push_back(std::move(plan));
     }
@@ -229,7 +327,7 @@ std::vector<ConvPlan> make_conv_plans(const ConvPlanner& planner, const GpuConv&
   return {};
 }
 
-std::string conv_text(const ConvPlanner& planner, const GpuConv& shape, const ConvTypes& types) {
+std::string conv_text(const CudnnPlanner& planner, const GpuConv& shape, const ConvTypes& types) {
   std::string padding;
   for (const auto& [before, after] : shape.padding) padding += fmt::format(" {}+{}", before, after);
   return fmt::format(
@@ -239,6 +337,34 @@ std::string conv_text(const ConvPlanner& planner, const GpuConv& shape, const Co
       to_string(shape.kernel), to_string(shape.y), shape.calls, to_string(shape.strides), to_string(shape.dilation),
       padding, to_string(types.input), to_string(types.output), types.with_bias, to_string(types.bias), types.with_relu,
       types.tensor_cores, types.input_alignment, types.output_alignment, types.bias_alignment);
+}
+
+std::optional<AttentionPlan> make_attention_plan(const CudnnPlanner& planner, const GpuAttention& call) {
+  described_major = planner.described_major;
+  const auto graph = std::make_shared<fe::graph::Graph>();
+  AttentionDefinition{call}.define(*graph);
+  std::vector<fe::NumericalNote_t> avoided;
+  if (call.deterministic) avoided.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  if (define_plans(*graph, planner, avoided, attention_budget).is_bad()) return std::nullopt;
+  std::int64_t index = 0;
+  while (index < graph->get_execution_plan_count() && graph->build_plan_at_index(index).is_bad()) ++index;
+  if (index == graph->get_execution_plan_count()) return std::nullopt;
+  const std::int64_t bytes = graph->get_workspace_size_plan_at_index(index);
+  return AttentionPlan{
+      static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)),
+      [graph, index, is_gradient = call.kind == GpuAttention::Kind::gradient, handle = planner.handle.get()](
+          cudaStream_t stream, const AttentionMemory& memory) {
+        Addresses addresses{{name_q, memory.q},
+                            {name_k, memory.k},
+                            {name_v, memory.v},
+                            {name_out, memory.out},
+                            {name_stats, memory.stats}};
+        if (is_gradient) {
+          addresses.insert(
+              {{name_dout, memory.dout}, {name_dq, memory.dq}, {name_dk, memory.dk}, {name_dv, memory.dv}});
+        }
+        run(*graph, index, std::move(addresses), memory.workspace, handle, stream, "attention");
+      }};
 }
 
 }  // namespace pmaptrain::cuda
