@@ -47,6 +47,32 @@ DEVICE_TEST_CASE("the GPU's attention adds in the reference's order", "[cuda][ke
   check_launches(ops::Attention{true}, {q, k, k, draws_key, {DType::i64, {2}, {}}, real, real});
 }
 
+DEVICE_TEST_CASE("the GPU's attention of some of the heads drops what the reference drops", "[cuda][kernels]") {
+  for (const DType dtype : floating_types) {
+    for (const DType index : {DType::i32, DType::i64}) {
+      const Type q{dtype, {2, 3, 2, 8}, {}}, k{dtype, {2, 3, 1, 8}, {}}, rows{DType::i64, {2}, {}};
+      const Type lse{dtype == DType::f64 ? DType::f64 : DType::f32, {2, 3, 2}, {}};
+      const Type rate{DType::f32, {}, {}}, scale{lse.dtype, {}, {}}, offset{index, {}, {}};
+      const std::vector<Type> forward{q, k, k, draws_key, rows, rate, scale, offset};
+      const std::vector<Type> backward{q, k, k, q, lse, q, draws_key, rows, rate, scale, offset};
+      for (const bool shared : {false, true}) {
+        KernelCase of_op{ops::Attention{true, true}, forward, 3},
+            of_gradient{ops::AttentionGrad{true, true}, backward, 3};
+        of_op.stacked.assign(forward.size(), true);
+        of_gradient.stacked.assign(backward.size(), true);
+        of_op.stacked.back() = of_gradient.stacked.back() = !shared;
+        of_op.complete(7);
+        check_launches(of_op);
+        // Gradients of what the op itself gave: probabilities are at most 1.
+        const std::vector<Bytes> results = run_reference(of_op);
+        of_gradient.values = {of_op.values[0], of_op.values[1], of_op.values[2], results[0], results[1], {}};
+        for (std::size_t i = 3; i < of_op.values.size(); ++i) of_gradient.values.push_back(of_op.values[i]);
+        check_launches(of_gradient);
+      }
+    }
+  }
+}
+
 DEVICE_TEST_CASE("the GPU's gradients of attention are added in the reference's order", "[cuda][kernels]") {
   for (const HeadSizes& s : head_sizes) {
     for (const DType dtype : floating_types) {

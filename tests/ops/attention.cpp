@@ -7,6 +7,7 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/ops/cast/cast.h"
+#include "core/ops/random/random.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/ops/kernels.h"
@@ -373,6 +374,23 @@ TEST_CASE("attention refuses operands that do not fit, and says what fits", "[op
         "attention: the rate of its dropout is f64[] (with q f32[2,3,4,5] it is f32[])");
   CHECK(dropout(key, rows, rate, type(DType::bf16, {})) ==
         "attention: the scale of its dropout is bf16[] (with q f32[2,3,4,5] it is f32[])");
+  const auto with_offset = [&](const Type& offset) {
+    return refusal_of(Attention{false, true}, {f(q), f(k), f(k), key, rows, rate, scale, offset});
+  };
+  CHECK(with_offset(type(DType::i32, {})) == "accepted");
+  CHECK(with_offset(type(DType::i64, {})) == "accepted");
+  CHECK(with_offset(type(DType::i64, {1})) ==
+        "attention: the offset of its dropout is i64[1] (with q f32[2,3,4,5] it is i64[])");
+  CHECK(with_offset(type(DType::u32, {})) ==
+        "attention: the offset of its dropout is u32[] (with q f32[2,3,4,5] it is i32[])");
+  CHECK(refusal_of(Attention{false, true}, {f(q), f(k), f(k), key, rows, rate, scale}) ==
+        "attention: offset=true with 7 operands (it takes q, k, v, and of dropout key, rows, rate, scale and offset)");
+  const Type offset = type(DType::i32, {});
+  CHECK(refusal_of(AttentionGrad{false, true},
+                   {f(q), f(k), f(k), f(q), f(lse), f(q), key, rows, rate, scale, offset}) == "accepted");
+  CHECK(refusal_of(AttentionGrad{false, true}, {f(q), f(k), f(k), f(q), f(lse), f(q)}) ==
+        "attention_grad of 6 operands (attention_grad takes q, k, v, out, lse, dout, optionally dlse, and with dropout "
+        "key, rows, rate and scale, and with offset=true an offset)");
   const Type long_q = f({2, 1 << 16, 1, 5}), long_k = f({2, 1 << 16, 1, 5});
   CHECK(refusal_of(Attention{}, {long_q, long_k, long_k, key, rows, rate, scale}) ==
         "attention: an example has 4294967296 weights (with dropout it has fewer than 2^32: the counter of random "

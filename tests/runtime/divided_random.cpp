@@ -113,5 +113,72 @@ TEST_CASE("devices that have parts of an array draw the bits of the undivided on
   }
 }
 
+// Attention with dropout of 4 positions and 4 heads of 5 elements, of which the devices along `model` have their own.
+std::string attention_text(const Division& d, bool is_divided) {
+  const std::string heads = is_divided ? std::to_string(4 / d.model) : "4";
+  const std::string array = "f32[6,4," + heads + ",5]" + (is_divided ? "{data, model}" : "{data}");
+  std::string text = "mesh data=" + std::to_string(d.data);
+  if (is_divided) text += " model=" + std::to_string(d.model);
+  for (const char* const name : {"q", "k", "v", "dout"}) text += std::string("\nbatch %") + name + ":" + array;
+  text += "\nbatch %rows:i64[6]{data}\nparams %key:u32[2]{}";
+  const std::string all = is_divided ? "data, model" : "data";
+  text += is_divided ? "\n%r = pvary[axes={model}] %rows" : "\n%r = optimization_barrier %rows";
+  text += "\n%kk = pvary[axes={" + all + "}] %key";
+  text += R"(
+%rate0 = constant[dtype=f32, shape=[], value=0.5]
+%scale0 = constant[dtype=f32, shape=[], value=2.0])";
+  for (const char* const name : {"rate", "scale"}) {
+    text += std::string("\n%") + name + " = pvary[axes={" + all + "}] %" + name + "0";
+  }
+  if (is_divided) {
+    text += "\n%at = axis_index[axes={model}]\n%each0 = constant[dtype=i32, shape=[], value=" +
+            std::to_string(4 / d.model * 16) + "]\n%each = pvary[axes={model}] %each0\n%first = mul %at, %each";
+    text += "\n%offset = pvary[axes={data}] %first";
+  }
+  const std::string flags = is_divided ? "[causal=true, offset=true]" : "[causal=true]";
+  const std::string dropout = std::string("%kk, %r, %rate, %scale") + (is_divided ? ", %offset" : "");
+  text += "\n%out, %lse = attention" + flags + " %q, %k, %v, " + dropout;
+  text += "\n%dq, %dk, %dv = attention_grad" + flags + " %q, %k, %v, %out, %lse, %dout, " + dropout;
+  for (const char* const name : {"out", "dq", "dk", "dv"}) text += std::string("\nreturn ") + name + " = %" + name;
+  return text + "\n";
+}
+
+TEST_CASE("devices that have some of the heads of an attention drop what one device drops",
+          "[runtime][placements][divided]") {
+  for (const std::int64_t model : {2, 4}) {
+    const Division d{4, 20, 2, model, true};
+    const auto whole = test::program_of(attention_text(d, false)), program = test::program_of(attention_text(d, true));
+    INFO(to_text(*program));
+    const auto divided = [&](const test::Values& values) {
+      test::Values parts;
+      for (const auto& [name, arrays] : values) {
+        const bool has_heads = arrays.front().size() == 6 * 4 * 20 * 4;
+        for (std::int64_t i = 0; i < d.data * d.model; ++i) {
+          const auto& array = arrays[static_cast<std::size_t>(i / d.model)];
+          parts[name].push_back(has_heads ? part_of(array, d, i % d.model) : array);
+        }
+      }
+      return parts;
+    };
+    const test::Values inputs = test::random_inputs(*whole, 5);
+    for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
+      const test::Values expected = divided(test::run(whole, inputs, {1, false, 1, false, kernels}));
+      const auto check = [&](const test::Values& found) {
+        for (const char* const name : {"output out", "output dq", "output dk", "output dv"}) {
+          INFO(name);
+          CHECK((found.at(name) == expected.at(name)));
+        }
+      };
+      for (const int workers : {1, 2, 3}) {
+        check(test::run(program, divided(inputs), {workers, workers == 2, 1, false, kernels}));
+      }
+      for (const int processes : {2, 4}) {
+        check(test::run_placements(program, divided(inputs), {2, false, 1, false, kernels, 8, processes}, processes));
+      }
+    }
+    for (const test::CheckProgram check : test::other_backends()) check(program);
+  }
+}
+
 }  // namespace
 }  // namespace pmaptrain

@@ -23,20 +23,25 @@ struct AttentionArrays {
   __device__ bool sees(i64 query, i64 key) const { return causal == 0 || key <= query; }
 };
 
-// Dropout of weights. Each device has its own rate and scale. Without it, `local` of the stream is 0.
+// Dropout of weights. Each device has its own rate, scale and offset, whose elements have `offset_bytes`; without an
+// offset these are 0. Without dropout, `local` of the stream is 0.
 template <class C>
 struct WeightDropout {
   Stream stream;
   const f32* rate;
   const C* scale;
   i64 rate_stride, scale_stride;
+  const void* offsets;
+  i64 offset_bytes, offset_stride;
 
   __device__ bool is_on() const { return stream.local > 0; }
   // What the weight of a query and a key is multiplied by.
   __device__ C factor(const AttentionArrays& x, i64 example, i64 head, i64 query, i64 key) const {
     if (!is_on()) return C{1};
     const i64 device = example / stream.local;
-    const Words words = stream.words(example, (head * x.queries + query) * x.keys + key);
+    i64 draw = (head * x.queries + query) * x.keys + key;
+    if (offset_bytes > 0) draw += index_at(offsets, offset_bytes == 8, device * offset_stride);
+    const Words words = stream.words(example, draw);
     return uniform_from_bits(words.first) >= rate[device * rate_stride] ? scale[device * scale_stride] : C{};
   }
 };
@@ -84,10 +89,12 @@ __device__ inline i64 at_most(i64 a, i64 b) { return a < b ? a : b; }
   AttentionArrays { examples, queries, keys, heads, kv_heads, width, causal, scale }
 #define PMAPTRAIN_ATTENTION_DROPOUT(T)                                                                          \
   const u32 *keys_of_draws, const i64 *rows_of_draws, const f32 *rate, const Computed<T>*drop_scale, i64 local, \
-      i64 key_stride, i64 row_stride, i64 rate_stride, i64 scale_stride
-#define PMAPTRAIN_ATTENTION_DROPOUT_OF(T)                                                                      \
-  WeightDropout<Computed<T>> {                                                                                 \
-    {keys_of_draws, rows_of_draws, local, key_stride, row_stride}, rate, drop_scale, rate_stride, scale_stride \
+      i64 key_stride, i64 row_stride, i64 rate_stride, i64 scale_stride, const void *offsets, i64 offset_bytes, \
+      i64 offset_stride
+#define PMAPTRAIN_ATTENTION_DROPOUT_OF(T)                                                                       \
+  WeightDropout<Computed<T>> {                                                                                  \
+    {keys_of_draws, rows_of_draws, local, key_stride, row_stride}, rate, drop_scale, rate_stride, scale_stride, \
+        offsets, offset_bytes, offset_stride                                                                    \
   }
 #define PMAPTRAIN_ATTENTION_OPERANDS(T)                                                                         \
   const T *q, const T *k, const T *v, const Computed<T>*lse, const T *dout, const Computed<T>*delta, i64 count, \

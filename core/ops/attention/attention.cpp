@@ -44,7 +44,7 @@ void expect_heads(std::string_view op, std::span<const Type> operands, bool caus
 }
 
 // Checks the operands of dropout, which begin at `first`.
-void expect_dropout(std::string_view op, std::span<const Type> operands, std::size_t first) {
+void expect_dropout(std::string_view op, std::span<const Type> operands, std::size_t first, bool offset) {
   const Type& q = operands[0];
   const AttentionSizes sizes(q.shape, operands[1].shape);
   const auto expect = [&](std::string_view what, std::size_t i, const Type& type) {
@@ -56,6 +56,8 @@ void expect_dropout(std::string_view op, std::span<const Type> operands, std::si
   expect("rows", first + 1, {DType::i64, {sizes.examples}, {}});
   expect("the rate", first + 2, {DType::f32, {}, {}});
   expect("the scale", first + 3, {lse_type(q).dtype, {}, {}});
+  if (offset && operands[first + 4].dtype != DType::i64) expect("the offset", first + 4, {DType::i32, {}, {}});
+  if (offset) expect("the offset", first + 4, {operands[first + 4].dtype, {}, {}});
   if (sizes.draw_of(sizes.heads, 0) < std::int64_t{1} << 32) return;
   throw TypeError(6, fmt::format("{}: an example has {} weights", op, sizes.draw_of(sizes.heads, 0)),
                   "with dropout it has fewer than 2^32: the counter of random values has 32 bits for them");
@@ -74,10 +76,14 @@ double operations(const AttentionSizes& sizes, bool causal, double products, boo
 
 std::vector<Type> Attention::infer(const InferContext& context) const {
   const std::size_t dropout = dropout_of(context.operands.size());
+  if (offset && dropout == 0) {
+    throw TypeError(6, fmt::format("{}: offset=true with {} operands", name, context.operands.size()),
+                    "it takes q, k, v, and of dropout key, rows, rate, scale and offset");
+  }
   static constexpr std::string_view names[] = {"q", "k", "v"};
   expect_floating(name, dropout == 0 ? context.operands : context.operands.first(3), names);
   expect_heads(name, context.operands, causal);
-  if (dropout > 0) expect_dropout(name, context.operands, dropout);
+  if (dropout > 0) expect_dropout(name, context.operands, dropout, offset);
   const Type& q = context.operands[0];
   return {{q.dtype, q.shape, {}}, lse_type(q)};
 }
@@ -85,11 +91,12 @@ std::vector<Type> Attention::infer(const InferContext& context) const {
 std::vector<Type> AttentionGrad::infer(const InferContext& context) const {
   const std::span<const Type> operands = context.operands;
   const std::size_t count = operands.size(), dropout = dropout_of(count);
-  if (count != 6 && count != 7 && count != 10 && count != 11) {
+  const std::size_t heads = dropout > 0 ? dropout : count;  // the operands before those of dropout
+  if ((heads != 6 && heads != 7) || (offset && dropout == 0)) {
     throw TypeError(6, fmt::format("{} of {} operands", name, count),
                     fmt::format("{} takes q, k, v, out, lse, dout, optionally dlse, and with dropout key, rows, rate "
-                                "and scale",
-                                name));
+                                "and scale{}",
+                                name, offset ? ", and with offset=true an offset" : ""));
   }
   static constexpr std::string_view names[] = {"q", "k", "v", "out", "dout"};
   const Type floating[] = {operands[0], operands[1], operands[2], operands[3], operands[5]};
@@ -106,7 +113,7 @@ std::vector<Type> AttentionGrad::infer(const InferContext& context) const {
   expect("lse", 4, lse);
   expect("dout", 5, q);
   if (has_dlse(count)) expect("dlse", 6, lse);
-  if (dropout > 0) expect_dropout(name, operands, dropout);
+  if (dropout > 0) expect_dropout(name, operands, dropout, offset);
   const Type& k = operands[1];
   return {{q.dtype, q.shape, {}}, {k.dtype, k.shape, {}}, {k.dtype, k.shape, {}}};
 }
@@ -137,7 +144,7 @@ Cotangents Attention::derivative(VjpContext& context) const {
   operands.push_back(context.cotangents[0] ? *context.cotangents[0] : b.constant(out.dtype, 0, out.shape));
   if (context.cotangents[1]) operands.push_back(*context.cotangents[1]);
   operands.insert(operands.end(), dropout.begin(), dropout.end());
-  const std::vector<Value> gradients = b.emit_all(AttentionGrad{causal}, operands);
+  const std::vector<Value> gradients = b.emit_all(AttentionGrad{causal, offset}, operands);
   Cotangents result(context.operands.size());
   for (std::size_t i = 0; i < 3; ++i) {
     if (context.needed[i]) result[i] = gradients[i];

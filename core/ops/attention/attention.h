@@ -15,7 +15,7 @@ namespace pmaptrain::ops {
 
 // Of the operands of dropout all but `rows` are the same for all examples.
 constexpr RowRule keeps_rows_beside_dropout(std::size_t first) {
-  return {RowRule::Kind::keeps, first == 0 ? 0U : 0b1101U << first};
+  return {RowRule::Kind::keeps, first == 0 ? 0U : 0b11101U << first};
 }
 
 // q [B,T,H,D], k and v [B,S,K,D], of one floating type -> out [B,T,H,D] of this type, and lse [B,T,H], f32 (f64 for
@@ -35,9 +35,13 @@ struct Attention {
   static constexpr bool cpu_takes_bf16 = true;
 
   bool causal = false;
+  // Whether the operands of dropout end with an offset, i32[] or i64[], of the elements of random_uniform. Where an
+  // axis of the mesh divides the heads of a model, a device whose first head is head h gives it h · T · S, and so draws
+  // what one device would draw.
+  bool offset = false;
 
   // Which operand, of so many, is the first of dropout; 0 without dropout.
-  static constexpr std::size_t dropout_of(std::size_t operands) { return operands == 7 ? 3 : 0; }
+  constexpr std::size_t dropout_of(std::size_t operands) const { return operands == (offset ? 8U : 7U) ? 3 : 0; }
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
@@ -45,7 +49,10 @@ struct Attention {
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     return keeps_rows_beside_dropout(dropout_of(operands.size()));
   }
-  void attributes(AttributeVisitor& visitor) { visitor.field("causal", causal); }
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("causal", causal);
+    visitor.flag("offset", offset);
+  }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
   // A kernel of ours: the library has no attention, and its products would keep all scores in memory.
@@ -62,16 +69,23 @@ struct AttentionGrad {
   static constexpr NoDerivative derivative{"second derivatives of attention are not supported"};
 
   bool causal = false;
+  bool offset = false;
 
-  static constexpr std::size_t dropout_of(std::size_t operands) { return operands >= 10 ? operands - 4 : 0; }
-  static constexpr bool has_dlse(std::size_t operands) { return operands == 7 || operands == 11; }
+  constexpr std::size_t dropout_of(std::size_t operands) const {
+    const std::size_t of_dropout = offset ? 5 : 4;
+    return operands >= 6 + of_dropout ? operands - of_dropout : 0;
+  }
+  constexpr bool has_dlse(std::size_t operands) const { return operands == 7 || dropout_of(operands) == 7; }
 
   std::vector<Type> infer(const InferContext& context) const;
   Cost cost(const Mesh& mesh, std::span<const Type> operands, std::span<const Type> results) const;
   RowRule row_rule(std::span<const Type> operands, std::span<const Type>) const {
     return keeps_rows_beside_dropout(dropout_of(operands.size()));
   }
-  void attributes(AttributeVisitor& visitor) { visitor.field("causal", causal); }
+  void attributes(AttributeVisitor& visitor) {
+    visitor.field("causal", causal);
+    visitor.flag("offset", offset);
+  }
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
   std::unique_ptr<CpuKernel> cpu(const CpuRequest& request) const;

@@ -7,6 +7,7 @@
 #include "core/kernel/vector_convert.h"
 #include "core/ops/attention/attention.h"
 #include "core/ops/attention/simd.h"
+#include "core/ops/random/part.h"
 
 namespace pmaptrain::ops {
 
@@ -49,6 +50,7 @@ class AttentionKernel : public CpuKernel {
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
       strides_.push_back(request.stacked[i] ? numel(request.operands[i]) : 0);
     }
+    if (dropout > 0 && dropout + 4 < request.operands.size()) offset_ = request.operands[dropout + 4].dtype;
     for (const Type& result : request.results) result_strides_.push_back(numel(result));
   }
 
@@ -95,9 +97,15 @@ class AttentionKernel : public CpuKernel {
     return AttentionDropout{
         .key = {key[0], key[1]},
         .row = static_cast<std::uint64_t>(operand<std::int64_t>(arguments, dropout_ + 1, device)[example]),
-        .first = static_cast<std::uint32_t>(sizes_.draw_of(head, 0)),
+        .first = offset(arguments, device) + static_cast<std::uint32_t>(sizes_.draw_of(head, 0)),
         .rate = *operand<float>(arguments, dropout_ + 2, device),
         .scale = *operand<float>(arguments, dropout_ + 3, device)};
+  }
+
+  std::uint32_t offset(const CpuArguments& arguments, std::int64_t device) const {
+    if (!offset_) return 0;
+    const std::int64_t place = device * strides_[dropout_ + 4] * static_cast<std::int64_t>(size_of(*offset_));
+    return offset_in(*offset_, arguments.operands[dropout_ + 4] + place);
   }
 
   void load(HeadRows<const T> rows, float* to) const {
@@ -122,6 +130,7 @@ class AttentionKernel : public CpuKernel {
   AttentionHead head_;
   std::int64_t devices_;
   std::size_t dropout_;
+  std::optional<DType> offset_;  // of dropout, where it has one
 
  private:
   std::vector<std::int64_t> strides_, result_strides_;
@@ -134,8 +143,8 @@ class AttentionForward final : public AttentionKernel<T> {
   using Base::head_, Base::sizes_;
 
  public:
-  AttentionForward(const CpuRequest& request, bool causal)
-      : Base(request, causal, Attention::dropout_of(request.operands.size())) {
+  AttentionForward(const CpuRequest& request, const Attention& op)
+      : Base(request, op.causal, op.dropout_of(request.operands.size())) {
     q_ = this->place_rows(head_.queries), out_ = this->place_rows(head_.queries);
     k_ = this->place_rows(head_.keys), v_ = this->place_rows(head_.keys), columns_ = this->place_rows(head_.keys);
     lse_ = this->place(head_.queries), scores_ = this->place_blocks(1);
@@ -173,9 +182,9 @@ class AttentionBackward final : public AttentionKernel<T> {
   using Base::head_, Base::sizes_;
 
  public:
-  AttentionBackward(const CpuRequest& request, bool causal)
-      : Base(request, causal, AttentionGrad::dropout_of(request.operands.size())),
-        has_dlse_(AttentionGrad::has_dlse(request.operands.size())) {
+  AttentionBackward(const CpuRequest& request, const AttentionGrad& op)
+      : Base(request, op.causal, op.dropout_of(request.operands.size())),
+        has_dlse_(op.has_dlse(request.operands.size())) {
     for (auto* const of_queries : {&q_, &dout_, &dq_}) *of_queries = this->place_rows(head_.queries);
     for (auto* const of_keys : {&k_, &v_, &k_columns_, &v_columns_, &dk_, &dv_}) {
       *of_keys = this->place_rows(head_.keys);
@@ -234,21 +243,21 @@ class AttentionBackward final : public AttentionKernel<T> {
   typename Base::Place q_, dout_, dq_, k_, v_, k_columns_, v_columns_, dk_, dv_, lse_, delta_, scores_;
 };
 
-template <template <class> class Kernel>
-std::unique_ptr<CpuKernel> make_attention(const CpuRequest& request, bool causal) {
-  if (request.operands[0].dtype == DType::bf16) return std::make_unique<Kernel<bf16>>(request, causal);
-  if (request.operands[0].dtype == DType::f32) return std::make_unique<Kernel<float>>(request, causal);
+template <template <class> class Kernel, class Op>
+std::unique_ptr<CpuKernel> make_attention(const CpuRequest& request, const Op& op) {
+  if (request.operands[0].dtype == DType::bf16) return std::make_unique<Kernel<bf16>>(request, op);
+  if (request.operands[0].dtype == DType::f32) return std::make_unique<Kernel<float>>(request, op);
   return nullptr;
 }
 
 }  // namespace
 
 std::unique_ptr<CpuKernel> Attention::cpu(const CpuRequest& request) const {
-  return make_attention<AttentionForward>(request, causal);
+  return make_attention<AttentionForward>(request, *this);
 }
 
 std::unique_ptr<CpuKernel> AttentionGrad::cpu(const CpuRequest& request) const {
-  return make_attention<AttentionBackward>(request, causal);
+  return make_attention<AttentionBackward>(request, *this);
 }
 
 #endif  // PMAPTRAIN_REFERENCE_KERNELS

@@ -97,6 +97,11 @@ void add_dropout(std::vector<GpuArgument>& arguments, const GpuRequest& request,
   for (std::size_t i = 0; i < 4; ++i) arguments.push_back(GpuArgument::operand(first == 0 ? 0 : first + i));
   arguments.push_back(number(first == 0 ? 0 : request.operands[0].shape[0]));
   for (std::size_t i = 0; i < 4; ++i) arguments.push_back(number(first == 0 ? 0 : device_stride(request, first + i)));
+  const std::size_t offset = first + 4;
+  const bool has_offset = first > 0 && offset < request.operands.size();
+  arguments.push_back(GpuArgument::operand(has_offset ? offset : 0));
+  arguments.push_back(number(has_offset ? static_cast<std::int64_t>(size_of(request.operands[offset].dtype)) : 0));
+  arguments.push_back(number(has_offset ? device_stride(request, offset) : 0));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/base/philox.h"
 #include "core/ops/attention/attention.h"
 #include "core/ops/matmul/inner.h"
+#include "core/ops/random/part.h"
 #include "core/ops/support/arithmetic.h"
 
 namespace pmaptrain::ops {
@@ -35,12 +36,13 @@ class Dropout {
     rows_ = call.operands[first + 1].as<std::int64_t>();
     rate_ = *call.operands[first + 2].as<float>();
     scale_ = *call.operands[first + 3].as<T>();
+    offset_ = offset_of(call, first + 4);
   }
 
   T factor(std::int64_t example, std::int64_t head, std::int64_t query, std::int64_t key) const {
     if (rows_ == nullptr) return T{1};
     const auto row = static_cast<std::uint64_t>(rows_[example]);
-    const auto draw = static_cast<std::uint32_t>(sizes_.draw_of(head, query) + key);
+    const std::uint32_t draw = offset_ + static_cast<std::uint32_t>(sizes_.draw_of(head, query) + key);
     const auto words = philox4x32(key_, {static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(row >> 32), draw});
     return uniform_from_bits(words[0]) >= rate_ ? scale_ : T{};
   }
@@ -49,6 +51,7 @@ class Dropout {
   AttentionSizes sizes_;
   PhiloxKey key_{};
   const std::int64_t* rows_ = nullptr;
+  std::uint32_t offset_ = 0;
   float rate_ = 0;
   T scale_{};
 };

@@ -30,7 +30,7 @@ void fill_rows(const ReferenceCall& call, const RowPart& part, F from_words) {
   const std::int64_t* row = call.operands[1].as<std::int64_t>();
   T* out = call.results[0].as<T>();
   const std::int64_t elements = part.elements(), inner = part.inner_size();
-  const std::uint32_t offset = offset_of(call);
+  const std::uint32_t offset = offset_of(call, 2);
   const auto step = static_cast<std::uint32_t>(part.inner_stride());
   std::int64_t next = 0;  // next element of *row
   for (std::int64_t left = call.results[0].size(); left > 0;) {

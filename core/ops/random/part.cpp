@@ -2,11 +2,14 @@
 
 namespace pmaptrain::ops {
 
-std::uint32_t offset_of(const ReferenceCall& call) {
-  if (call.operands.size() < 3) return 0;
-  const ConstArray& offset = call.operands[2];
-  return static_cast<std::uint32_t>(offset.dtype() == DType::i64 ? *offset.as<std::int64_t>()
-                                                                 : *offset.as<std::int32_t>());
+std::uint32_t offset_in(DType dtype, const std::byte* data) {
+  return static_cast<std::uint32_t>(dtype == DType::i64 ? *reinterpret_cast<const std::int64_t*>(data)
+                                                        : *reinterpret_cast<const std::int32_t*>(data));
+}
+
+std::uint32_t offset_of(const ReferenceCall& call, std::size_t operand) {
+  if (operand >= call.operands.size()) return 0;
+  return offset_in(call.operands[operand].dtype(), call.operands[operand].data);
 }
 
 RowPart::RowPart(const Shape& shape, std::span<const std::int64_t> of_undivided) {

@@ -1,6 +1,7 @@
 // Which elements of an undivided row an op draws (random.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -9,8 +10,10 @@
 
 namespace pmaptrain::ops {
 
-// The operand `offset`, which counts modulo 2^32; 0 without it.
-std::uint32_t offset_of(const ReferenceCall& call);
+// Of an operand `offset`, i32[] or i64[], what counts: it modulo 2^32.
+std::uint32_t offset_in(DType dtype, const std::byte* data);
+// The offset where a call has so many operands; 0 without it.
+std::uint32_t offset_of(const ReferenceCall& call, std::size_t operand);
 
 // The elements of a row as a box of the undivided row, outermost dimension first. Dimensions whose elements follow one
 // another are joined, and there is at least one.

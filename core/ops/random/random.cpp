@@ -88,7 +88,7 @@ void for_each_element(const ReferenceCall& call, const RowPart& part, F f) {
   const std::uint32_t* words = call.operands[0].as<std::uint32_t>();
   const PhiloxKey key{words[0], words[1]};
   const std::int64_t* rows = call.operands[1].as<std::int64_t>();
-  const std::uint32_t offset = offset_of(call);
+  const std::uint32_t offset = offset_of(call, 2);
   const std::int64_t elements = part.elements();
   for (std::int64_t r = 0; r < call.operands[1].size(); ++r) {
     const auto row = static_cast<std::uint64_t>(rows[r]);
