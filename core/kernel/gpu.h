@@ -72,6 +72,7 @@ struct GpuMatmul {
   std::optional<DType> bias = {};
   std::int64_t batch = 1, calls = 1;
   std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements from one product of a batch to the next
+  std::optional<DType> column_sums = {};  // of a second result [n] for each product: the sums of b's columns
 };
 
 // Calls a library (cuDNN) for a convolution or for one of its gradients. `x`, `kernel` and `y` are the shapes of these

@@ -23,6 +23,7 @@
 #include "core/ops/iota/iota.h"
 #include "core/ops/loop/loop.h"
 #include "core/ops/matmul/batch.h"
+#include "core/ops/matmul/kernel_grad.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/ops/max_pool/max_pool.h"
 #include "core/ops/norms/norms.h"
@@ -55,7 +56,8 @@ using AllOps = OpList<                                                 //
     ReduceSum, ReduceMax, SegmentSum, Norms, Argmax, Cumsum, TopK,     //
     Gather, Scatter, ScatterAdd, OneHot, FirstOccurrence,              //
     RandomUniform, RandomNormal, RandomBernoulli, RandomPermutation,   //
-    Matmul, BatchMatmul, Conv, ConvInputGrad, ConvKernelGrad,          //
+    Matmul, MatmulKernelGrad, BatchMatmul,                             //
+    Conv, ConvInputGrad, ConvKernelGrad,                               //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
     Attention, AttentionGrad,                                          //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllSlice,  //

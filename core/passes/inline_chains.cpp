@@ -15,12 +15,12 @@ namespace pmaptrain {
 namespace {
 
 // Smaller arrays stay in a cache.
-constexpr std::int64_t least_elements = std::int64_t{1} << 16;
+constexpr std::int64_t least_in_memory = std::int64_t{1} << 16;
 // The most equations of a chain that others compute again.
-constexpr std::size_t most_equations = 64;
+constexpr std::size_t most_inlined = 64;
 
 // An H100 reads 4 bytes in the time of a thread's part of a tanh.
-constexpr ArithmeticBytes arithmetic{4, 1.5, 0.1};
+constexpr ArithmeticBytes gpu_arithmetic{4, 1.5, 0.1};
 
 class Inliner {
  public:
@@ -72,7 +72,7 @@ class Inliner {
     const Equation chain = equations_[i];
     if (chain.op.as<ops::Fused>() == nullptr) return false;
     const std::int64_t elements = elements_of(chain);
-    if (elements < least_elements) return false;
+    if (elements < least_in_memory) return false;
     const Region& region = chain.regions[0];
     const auto inlines = [&](std::size_t reader) {
       return reader != end && elements_of(equations_[reader]) == elements;
@@ -113,11 +113,10 @@ class Inliner {
     }
     for (Reader& reader : found) {
       reader.slice = slice_of(region, reader.wanted, outside);
-      if (reader.slice.equations.size() > most_equations || !keeps_matrix(reader, chain, outside, elements))
-        return false;
+      if (reader.slice.equations.size() > most_inlined || !keeps_matrix(reader, chain, outside, elements)) return false;
       after += read(reader.slice, reader.equation);
       for (const std::size_t at : reader.slice.equations) {
-        after += arithmetic.of(region.equations[at].op) * static_cast<double>(elements);
+        after += gpu_arithmetic.of(region.equations[at].op) * static_cast<double>(elements);
       }
     }
     if (after >= before) return false;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/passes/fuse.h"
+#include "core/passes/fuse_bias_gradients.h"
 #include "core/passes/fuse_columns.h"
 #include "core/passes/fuse_epilogues.h"
 #include "core/passes/fuse_rows.h"
@@ -24,7 +25,8 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_columns, inline_chains, split_early, fuse_rows, join_sums};
+  static constexpr Pass passes[] = {fuse_bias_gradients, fuse_columns, inline_chains,
+                                    split_early,         fuse_rows,    join_sums};
   return passes;
 }
 

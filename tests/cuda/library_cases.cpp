@@ -83,6 +83,34 @@ std::vector<NamedCases> mixed_product_cases() {
             {ops::Matmul{.relu = true, .preferred_element_type = DType::f32}, {x, y, bias}}}}};
 }
 
+// Gradients of dense layers: sums whose places are aligned to 16 bytes, and such that are not.
+std::vector<NamedCases> kernel_gradient_cases() {
+  std::vector<NamedCases> all;
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    std::vector<KernelCase> cases;
+    const ops::MatmulKernelGrad plain, wide{DType::f32};
+    for (const std::int64_t columns : {64, 10}) {
+      const std::vector<Type> operands{array_of(dtype, {300, 24}), array_of(dtype, {300, columns})};
+      add_stacked(cases, plain, operands, {true, false});
+      if (dtype == DType::bf16) add_stacked(cases, wide, operands, {false, true});
+    }
+    cases.push_back({plain, {array_of(dtype, {4, 70, 24}), array_of(dtype, {4, 70, 64})}});
+    cases.push_back({plain, {array_of(dtype, {1, 24}), array_of(dtype, {1, 64})}});
+    cases.push_back({plain, {array_of(dtype, {5000, 3}), array_of(dtype, {5000, 8})}});
+    all.push_back({"gradients of dense layers of " + std::string(pmaptrain::to_string(dtype)), std::move(cases)});
+  }
+  return all;
+}
+
+// The same, where a GPU may add in any order.
+std::vector<NamedCases> in_any_order(std::vector<NamedCases> all) {
+  for (NamedCases& some : all) {
+    some.name += ", in any order";
+    for (KernelCase& c : some.cases) c.deterministic = false;
+  }
+  return all;
+}
+
 std::vector<NamedCases> convolution_cases() {
   std::vector<NamedCases> all;
   for (const Convolution& c : convolutions()) {
@@ -100,6 +128,17 @@ std::vector<NamedCases> convolution_cases() {
       }
       all.push_back({name_of(c, dtype), std::move(cases)});
     }
+  }
+  return all;
+}
+
+// Of sizes that suit Winograd's algorithm.
+std::vector<NamedCases> large_convolution_cases() {
+  std::vector<NamedCases> all;
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const Convolution c{{8, 16, 16, 64}, {3, 3, 64, 64}, {1, 1}, {{1, 1}, {1, 1}}};
+    const Three three = three_of(c, dtype);
+    all.push_back({name_of(c, dtype), {three.forward, three.input_grad, three.kernel_grad}});
   }
   return all;
 }
@@ -138,8 +177,9 @@ Three three_of(const Convolution& c, DType dtype, bool relu) {
 }
 
 std::vector<NamedCases> product_and_convolution_cases() {
-  return joined(
-      {product_cases(), long_product_cases(), mixed_product_cases(), convolution_cases(), bias_gradient_cases()});
+  return joined({product_cases(), long_product_cases(), mixed_product_cases(), kernel_gradient_cases(),
+                 in_any_order(kernel_gradient_cases()), convolution_cases(), in_any_order(large_convolution_cases()),
+                 bias_gradient_cases()});
 }
 
 std::vector<NamedCases> mixed_convolution_cases() {

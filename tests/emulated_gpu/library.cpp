@@ -11,6 +11,7 @@
 #include "core/ops/attention/attention.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/conv/conv.h"
+#include "core/ops/matmul/kernel_grad.h"
 #include "core/ops/matmul/matmul.h"
 
 namespace pmaptrain::emulation {
@@ -76,8 +77,13 @@ RunCommand with_rounded_result(RunCommand run, const GpuRequest& request) {
 
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
   const auto& [m, n, k, transpose_a, transpose_b, relu, operands, result, bias, batch, calls, a_stride, b_stride,
-               bias_stride] = product;
+               bias_stride, column_sums] = product;
   Call call{ops::Matmul{transpose_a, transpose_b, relu, {}}, {}, {Type{result, {m, n}, {}}}, batch, {}};
+  if (column_sums) {
+    if (!transpose_a || transpose_b || relu || bias) fail_running("no op gives this product and sums of columns");
+    call.op = ops::MatmulKernelGrad{};
+    call.results.push_back({*column_sums, {n}, {}});
+  }
   const auto add = [&call](DType dtype, Shape shape, std::int64_t stride) {
     call.operands.push_back({dtype, std::move(shape), {}});
     call.stacked.push_back(stride == numel(call.operands.back()));

@@ -197,6 +197,8 @@ std::vector<RowCase> row_cases() {
       {keeps, Matmul{false, true, true}, {f64_type({5, 3}), f64_type({2, 3}), f64_type({2})}},
       {sums, Matmul{true, false}, {f64_type({5, 3}), f64_type({5, 2})}},
       {whole, Matmul{true, true}, {f64_type({5, 3}), f64_type({2, 5})}},
+      {sums, MatmulKernelGrad{}, {f64_type({5, 3}), f64_type({5, 2})}},
+      {sums, MatmulKernelGrad{}, {f64_type({5, 4, 3}), f64_type({5, 4, 2})}},
       {keeps, BatchMatmul{true, true}, {f64_type({5, 3, 4}), f64_type({5, 2, 3})}},
       {keeps, BatchMatmul{false, true}, {f64_type({5, 3}), f64_type({2, 3})}},
       {sums, BatchMatmul{true, false}, {f64_type({5, 3}), f64_type({5, 2})}},

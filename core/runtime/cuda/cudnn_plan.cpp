@@ -54,11 +54,7 @@ std::shared_ptr<CudnnPlanner> make_cudnn_planner() {
     fail_resource(fmt::format("GPU: cuDNN {} does not start: {}", cudnnGetVersion(), cudnnGetErrorString(status)),
                   "its libraries must be of one version: scripts/bootstrap --cuda fetches them");
   }
-  int gpu = 0;
-  check(cudaGetDevice(&gpu), "asking for the current GPU");
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, gpu), "asking for the properties of a GPU");
-  planner->gpu = properties.name;
+  planner->gpu = name_of_gpu();
   return planner;
 }
 

@@ -31,6 +31,14 @@ void check(nvrtcResult status, std::string_view doing) {
   fail_running(message);
 }
 
+std::string name_of_gpu() {
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "asking for the current GPU");
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu), "asking for the properties of a GPU");
+  return properties.name;
+}
+
 OwnGraphExec captured(cudaStream_t stream, const std::function<void()>& record) {
   OwnGraph graph;
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");

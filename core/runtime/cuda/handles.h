@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -56,6 +57,9 @@ using OwnGraphExec = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
 using OwnLibrary = Handle<cudaLibrary_t, cudaLibraryUnload>;
 using DeviceMemory = Handle<void*, cudaFree>;
 using PinnedMemory = Handle<void*, cudaFreeHost>;
+
+// The name of the calling thread's GPU.
+std::string name_of_gpu();
 
 // Creates an event that records no timestamps (cudaEventDisableTiming), because events with timing cost more.
 inline OwnEvent make_event() {

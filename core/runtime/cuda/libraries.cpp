@@ -68,13 +68,12 @@ std::unique_ptr<PreparedCommand> Libraries::make(const GpuLaunch& launch, const 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuMatmul& product, const Op& op, const GpuRequest& request,
                                                  Relu relu) {
   if (!cublas_ && runs_on_ == RunsOn::device) check(cublasLtCreate(cublas_.create()), "starting cuBLASLt");
-  return prepare_matmul(product, op.name(), request, cublas_.get(), relu);
+  return prepare_matmul(product, op.name(), request, cublas_.get(), choices(), relu);
 }
 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuConv& conv, const Op& op, const GpuRequest& request,
                                                  Relu relu) {
-  gpu::TimedChoices* const choices = runs_on_ == RunsOn::device ? &shared_->choices : nullptr;
-  return prepare_conv(conv, op.name(), request, cudnn(), choices, relu);
+  return prepare_conv(conv, op.name(), request, cudnn(), choices(), relu);
 }
 
 std::unique_ptr<PreparedCommand> Libraries::make(const GpuAttention& attention, const Op&, const GpuRequest& request,

@@ -60,6 +60,8 @@ class Libraries {
                                         Relu relu);
   const CudnnPlanner& cudnn();
   gpu::GeneratedSource generated_for(const Op& op, const GpuRequest& request) const;
+  // Null if there is no GPU to take times on.
+  gpu::TimedChoices* choices() const { return runs_on_ == RunsOn::device ? &shared_->choices : nullptr; }
 
   int compute_capability_;
   GenerateSource generate_source_;

@@ -7,6 +7,7 @@
 #include "core/kernel/gpu_budget.h"
 #include "core/runtime/cuda/kernels.h"
 #include "core/runtime/cuda/prepare.h"
+#include "core/runtime/cuda/trial.h"
 
 namespace pmaptrain::cuda {
 namespace {
@@ -24,13 +25,19 @@ cudaDataType cublas_type(DType dtype) {
   return dtype == DType::bf16 ? CUDA_R_16BF : dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F;
 }
 
+// What adds up the columns of b, if that is asked for.
+enum class ColumnSums : std::uint8_t { by_kernel, by_library };
+
 class MatmulCommand final : public PreparedCommand {
  public:
   MatmulCommand(const GpuMatmul& product, std::string_view op, const GpuRequest& request, cublasLtHandle_t handle,
-                Relu relu)
-      : handle_(handle), product_(product), slices_(request) {
+                Relu relu, ColumnSums column_sums)
+      : handle_(handle), product_(product), slices_(request), column_sums_(column_sums) {
     if (product_.bias) bias_ = best_bias(product_);
     if (!empty() && product_.k > 0) choose(op, request, relu);
+    if (sums_by_kernel()) {
+      column_sums_part_ = parts_.add(column_sums_workspace(product_.operands, product_.k, product_.n));
+    }
     if (converts_bias()) converted_bias_ = parts_.add(bias_bytes());
     if (bias_ == Bias::after_f32_sum) {
       const auto elements = static_cast<std::size_t>(result_rows() * product_.n);
@@ -42,8 +49,10 @@ class MatmulCommand final : public PreparedCommand {
 
   bool has_library_relu() const override { return library_relu_ && !empty(); }
   void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
-    if (empty()) return;
-    for (std::int64_t call = 0; call < product_.calls; ++call) run_one(stream, arguments, call);
+    for (std::int64_t call = 0; call < product_.calls; ++call) {
+      if (sums_by_kernel()) add_up_columns(stream, arguments, call);
+      if (!empty()) run_one(stream, arguments, call);
+    }
   }
 
  private:
@@ -91,6 +100,8 @@ class MatmulCommand final : public PreparedCommand {
 
   std::int64_t result_rows() const { return product_.batch * product_.m; }  // rows that one call computes
   bool empty() const { return product_.m == 0 || product_.n == 0 || product_.batch == 0 || product_.calls == 0; }
+  bool sums_by_kernel() const { return product_.column_sums && column_sums_ == ColumnSums::by_kernel; }
+  bool sums_by_library() const { return product_.column_sums && column_sums_ == ColumnSums::by_library; }
   DType sum_type() const { return bias_ == Bias::after_f32_sum ? DType::f32 : product_.result; }
 
   // The library's matrices are column-major, and ours are row-major. So it computes the transpose of the result: its
@@ -110,7 +121,8 @@ class MatmulCommand final : public PreparedCommand {
     describe_with(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     describe_with(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     const bool bias = bias_ == Bias::by_library;
-    describe_with(CUBLASLT_MATMUL_DESC_EPILOGUE, library_relu_
+    describe_with(CUBLASLT_MATMUL_DESC_EPILOGUE, sums_by_library() ? CUBLASLT_EPILOGUE_BGRADA
+                                                 : library_relu_
                                                      ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
                                                  : bias ? CUBLASLT_EPILOGUE_BIAS
                                                         : CUBLASLT_EPILOGUE_DEFAULT);
@@ -119,6 +131,13 @@ class MatmulCommand final : public PreparedCommand {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.bias_stride);
       // The library's heuristics use nothing of this address but its alignment.
       const std::uintptr_t example = converts_bias() ? 256 : alignment_of(request.operands[2], 256);
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
+    }
+    // The library's first operand, of which it adds up the rows, is our b. The sums have the type of the result.
+    if (sums_by_library()) {
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(*p.column_sums)));
+      describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.n);
+      const std::uintptr_t example = alignment_of(request.results[1], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
     make_layout(first_, p.operands, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
@@ -177,7 +196,10 @@ class MatmulCommand final : public PreparedCommand {
       check(cudaMemsetAsync(sums, 0, elements * size_of(sum_type()), stream), "a matrix product");
     } else {
       multiply(stream, slices_.operand(arguments, 0, call), slices_.operand(arguments, 1, call),
-               converts_bias() ? converted(bias, stream, arguments) : bias, sums, arguments.workspace + library_part_);
+               sums_by_library() ? slices_.result(arguments, 1, call)
+               : converts_bias() ? converted(bias, stream, arguments)
+                                 : bias,
+               sums, arguments.workspace + library_part_);
     }
     const bool bias_after = p.bias && (bias_ != Bias::by_library || p.k == 0);
     const bool relu_after = p.relu && !library_relu_;
@@ -198,6 +220,19 @@ class MatmulCommand final : public PreparedCommand {
     }
   }
 
+  void add_up_columns(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call) const {
+    const GpuMatmul& p = product_;
+    for (std::int64_t i = 0; i < p.batch; ++i) {
+      const std::byte* const b =
+          slices_.operand(arguments, 1, call) + static_cast<std::size_t>(i * p.b_stride) * size_of(p.operands);
+      std::byte* const to =
+          slices_.result(arguments, 1, call) + static_cast<std::size_t>(i * p.n) * size_of(*p.column_sums);
+      check(column_sums({*p.column_sums, to}, {p.operands, const_cast<std::byte*>(b)}, p.k, p.n,
+                        arguments.workspace + column_sums_part_, stream),
+            "the gradient of a bias");
+    }
+  }
+
   const std::byte* converted(const std::byte* bias, cudaStream_t stream, const gpu::LaunchArguments& arguments) const {
     std::byte* const to = arguments.workspace + converted_bias_;
     check(convert({product_.result, to}, {*product_.bias, const_cast<std::byte*>(bias)}, biases() * product_.n, stream),
@@ -205,9 +240,10 @@ class MatmulCommand final : public PreparedCommand {
     return to;
   }
 
+  // `bias` is what the library adds, or where it writes the sums of columns.
   void multiply(cudaStream_t stream, const std::byte* a, const std::byte* b, const std::byte* bias, std::byte* sums,
                 std::byte* workspace) {
-    if (bias_ == Bias::by_library) {
+    if (bias_ == Bias::by_library || sums_by_library()) {
       set_attribute<cublasLtMatmulDescSetAttribute>(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
     const float one = 1, zero = 0;
@@ -222,23 +258,48 @@ class MatmulCommand final : public PreparedCommand {
   cublasLtHandle_t handle_;
   GpuMatmul product_;
   Slices slices_;
+  ColumnSums column_sums_;
   Bias bias_ = Bias::none;
   bool library_relu_ = false;
   OwnDescription description_;
   OwnLayout first_, second_, sum_;  // layouts of our b, of our a and of the result
   cublasLtMatmulAlgo_t algorithm_{};
   WorkspaceLayout parts_;
-  std::size_t converted_bias_ = 0, sums_ = 0, library_part_ = 0, library_bytes_ = 0;
+  std::size_t converted_bias_ = 0, sums_ = 0, column_sums_part_ = 0, library_part_ = 0, library_bytes_ = 0;
 };
+
+// Whether the library may add up columns: in an order that it does not document, to the type of the result, and to
+// slices that are aligned as those of a bias.
+bool may_sum_by_library(const GpuMatmul& p, const GpuRequest& request) {
+  return p.column_sums == p.result && p.result != DType::f64 && !request.deterministic && p.m > 0 && p.n > 0 &&
+         p.k > 1 && alignment_of(request.results[1], 16) == 16;
+}
 
 }  // namespace
 
 std::unique_ptr<PreparedCommand> prepare_matmul(const GpuMatmul& product, std::string_view op,
-                                                const GpuRequest& request, cublasLtHandle_t handle, Relu relu) {
+                                                const GpuRequest& request, cublasLtHandle_t handle,
+                                                gpu::TimedChoices* choices, Relu relu) {
   if (!is_floating(product.operands)) {
     fail_running(fmt::format("GPU: {} of {} is not supported", op, to_string(product.operands)));
   }
-  return std::make_unique<MatmulCommand>(product, op, request, handle, relu);
+  const auto with = [&](ColumnSums by) {
+    return std::make_unique<MatmulCommand>(product, op, request, handle, relu, by);
+  };
+  if (choices == nullptr || !may_sum_by_library(product, request)) return with(ColumnSums::by_kernel);
+  std::vector<Candidate> candidates;
+  candidates.push_back({"sums of columns by a kernel", with(ColumnSums::by_kernel)});
+  try {
+    candidates.push_back({"sums of columns by the library", with(ColumnSums::by_library)});
+  } catch (const Error&) {
+    return std::move(candidates.front().command);  // the library has no algorithm for both
+  }
+  const std::string purpose =
+      fmt::format("{}, cuBLASLt {}: product of {} {} and {} giving {}, {} products, strides {} {}, TF32 {}",
+                  name_of_gpu(), cublasLtGetVersion(), to_string(product.operands),
+                  to_string(request.operands[0].shape), to_string(request.operands[1].shape), to_string(product.result),
+                  product.batch, product.a_stride, product.b_stride, request.tf32);
+  return fastest_of(std::move(candidates), purpose, request, *choices);
 }
 
 }  // namespace pmaptrain::cuda

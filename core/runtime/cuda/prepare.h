@@ -89,10 +89,12 @@ std::unique_ptr<PreparedCommand> prepare_attention(const GpuAttention& attention
 
 using CublasHandle = Handle<cublasLtHandle_t, cublasLtDestroy>;
 
-// Chooses the algorithm by the library's heuristics, which choose the same one for equal shapes on equal GPUs. If
-// `handle` is null, there is no GPU: the product cannot run, and its workspace is matmul_budget.
+// Chooses the algorithm by the library's heuristics, which choose the same one for equal shapes on equal GPUs. A kernel
+// adds up columns; if the request need not be deterministic, the library does so where that is faster. If `handle` and
+// `choices` are null, there is no GPU: the product cannot run, and the library's workspace is matmul_budget.
 std::unique_ptr<PreparedCommand> prepare_matmul(const GpuMatmul& product, std::string_view op,
-                                                const GpuRequest& request, cublasLtHandle_t handle, Relu relu);
+                                                const GpuRequest& request, cublasLtHandle_t handle,
+                                                gpu::TimedChoices* choices, Relu relu);
 
 // Whether kernels are loaded on the current device, or only compiled because there is no GPU.
 enum class RunsOn : std::uint8_t { device, nowhere };

@@ -24,6 +24,9 @@ std::size_t upper_bound_of(const Launch& launch, const GpuKernel& kernel) {
     const Type& type = launch.operand_types[i];
     if (type.dtype == DType::bf16 || (is_conv && !launch.stacked[i])) add(type, launch.stacked[i]);
   }
+  // What a kernel needs to add up the columns of b is less than b in f32.
+  const GpuMatmul* const product = kernel.find<GpuMatmul>();
+  if (product != nullptr && product->column_sums) add(launch.operand_types[1], true);
   for (const Type& type : launch.result_types) {
     if (type.dtype == DType::bf16 || is_kernel_grad) add(type, true);
   }
