@@ -252,7 +252,7 @@ TEST_CASE("all moments of a parameter are updated in place by one equation", "[p
 params %w:f32[N]{}
 state %m:f32[N]{}
 state %v:f32[N]{}
-batch %g:f32[N]{}
+hyper %g:f32[N]{}
 batch %good:bool[]{}
 %b1 = constant[dtype=f32, shape=[], value=0.9]
 %c1 = constant[dtype=f32, shape=[], value=0.1]
