@@ -115,7 +115,7 @@ void Evaluator::add_step(Sums& sums, std::int64_t member) {
   const std::size_t slice = module_.slice_bytes(rows) / sizeof(float);
   const std::size_t begin = sums.rows.size();
   sums.rows.resize(begin + slice * static_cast<std::size_t>(batch_.devices));
-  module_.read_every_device_here(rows, member, std::as_writable_bytes(std::span(sums.rows).subspan(begin)));
+  module_.read_every_instance_here(rows, member, std::as_writable_bytes(std::span(sums.rows).subspan(begin)));
 }
 
 void Evaluator::share(std::span<const std::int64_t> members, std::vector<Sums>& sums) {
@@ -211,7 +211,7 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
   is_own_data = compare_contents(is_own_data, verify_data);
-  data_ = data::open(spec.data, spec.seed, spec.mesh.mesh.devices(), split_, &state.encoding,
+  data_ = data::open(spec.data, spec.seed, spec::data_mesh(spec.mesh).devices(), split_, &state.encoding,
                      is_own_data ? &state.encoding : nullptr);
   const bool is_divided = split_ == data::Split::validation && spec.data.validation;
   if (is_own_data && is_divided && data_.train->size() != state.train_examples) {
@@ -307,8 +307,9 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   const model::Model model = model_for(members_.front());
   // The batches are as large as the run's, so that sums are rounded alike. If batch_size is all, that is the size of
   // the training split.
-  const EvaluationPlan plan = plan_evaluation(model, spec, split_, data_.of(split_),
-                                              data::rows_at_once(spec.data, spec.mesh.mesh, state.train_examples));
+  const EvaluationPlan plan =
+      plan_evaluation(model, spec, split_, data_.of(split_),
+                      data::rows_at_once(spec.data, spec::data_mesh(spec.mesh), state.train_examples));
   Source source{
       {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch),
         false, false, plan.work}}};
@@ -341,7 +342,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
 
 // A batch has as many rows as training has in memory at once, so that an evaluation needs no more memory than training.
 data::BatchPlan CheckpointEvaluation::batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
-  const Mesh& mesh = spec.mesh.mesh;
+  const Mesh mesh = spec::data_mesh(spec.mesh);
   return data::plan_evaluation(dataset.size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples),
                                mesh.devices());
 }
@@ -353,7 +354,8 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const Mesh& mesh = spec.mesh.mesh;
   const data::BatchPlan batch = batch_plan_of(*dataset, spec);
-  Program program = model::averaged_evaluation_program(model, mesh, spec.data.axes, batch.rows_per_device, all_ops());
+  Program program =
+      model::averaged_evaluation_program(model, mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops());
   const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
                             std::make_shared<const Program>(optimize(std::move(program)))};
   Source source{
@@ -376,8 +378,9 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
     const auto put = [&](const char* input, const std::vector<float>& numbers) {
       const std::span<std::byte> memory = module->batch(0, slot, input);  // of this process's devices
       const auto all = std::as_bytes(std::span(numbers));
+      const IndexRange own = module->share(0).instances(spec.mesh.roles.data);
       const std::size_t begin =
-          all.size() / static_cast<std::size_t>(batch.devices) * static_cast<std::size_t>(module->own_device());
+          all.size() / static_cast<std::size_t>(batch.devices) * static_cast<std::size_t>(own.first);
       if (!memory.empty()) std::memcpy(memory.data(), all.subspan(begin).data(), memory.size());
     };
     put("outputs", found.outputs);

@@ -34,7 +34,7 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
                              SharedBatches shared, std::optional<std::int64_t> choices)
     : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
   const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
-      model, spec.mesh.mesh, spec.data.axes, batch_.rows_per_device, all_ops(), kind, choices)));
+      model, spec.mesh.mesh, spec.mesh.roles.data, batch_.rows_per_device, all_ops(), kind, choices)));
   Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
   const std::unique_ptr<Planned> planned =
@@ -69,7 +69,7 @@ std::int64_t MemberOutputs::next() {
   shared_.has_read(batch_number_);
   module_->submit(0, batch.slot);
   for (std::int64_t m = 0; m < members_; ++m) {
-    module_->read_every_device(output, m, rows_[static_cast<std::size_t>(m)]);
+    module_->read_every_instance(output, m, rows_[static_cast<std::size_t>(m)]);
   }
   shared_.has_computed(batch_number_++);
   return batch.examples;

@@ -126,10 +126,11 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     check_processes(*shared_.agreement(), spec.mesh,
                     {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), {inputs}});
   }
-  const std::int64_t rows = data::rows_at_once(spec.data, spec.mesh.mesh, std::max<std::int64_t>(1, state.batch_size));
+  const std::int64_t rows =
+      data::rows_at_once(spec.data, spec::data_mesh(spec.mesh), std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
-  const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec.mesh.mesh.devices());
+  const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec::data_mesh(spec.mesh).devices());
   batch_size_ = batch.global;
   output_kind_ = model::output_kind(model);
   outputs_per_example_ = numel(model.output);

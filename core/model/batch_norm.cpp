@@ -28,9 +28,9 @@ std::optional<AxisSet> axes_of(const spec::AxisNames& names, const LayerInput& i
     const std::optional<int> axis = mesh.find(name);
     std::string used;
     for (int i = 0; i < static_cast<int>(mesh.axes().size()); ++i) {
-      if (in.spec.data.axes.contains(i)) used += (used.empty() ? "" : ", ") + mesh.name(i);
+      if (in.spec.mesh.roles.data.contains(i)) used += (used.empty() ? "" : ", ") + mesh.name(i);
     }
-    if (!axis || !in.spec.data.axes.contains(*axis)) {
+    if (!axis || !in.spec.mesh.roles.data.contains(*axis)) {
       in.refuse("has statistics over the axis '" + name + "', over which the batch is not sharded",
                 used.empty() ? "leave axes out: the batch is on one device" : "the axes of the batch are " + used);
       return std::nullopt;

@@ -230,7 +230,6 @@ struct NormalizeTargets {
 struct DataSpec {
   Source source;
   BatchSize batch_size;
-  AxisSet axes;  // of MeshSpec::mesh: all that no ensemble uses
   Remainder remainder = Remainder::drop;
   bool shuffle = true;
   std::int64_t microbatches = 1;

@@ -128,12 +128,11 @@ const Spec& member_spec(const Spec& spec, std::int64_t member) {
   return spec.ensemble ? spec.ensemble->alone.at(static_cast<std::size_t>(member)) : spec;
 }
 
+Mesh data_mesh(const MeshSpec& mesh) { return mesh.mesh.only(mesh.roles.data); }
+
 Mesh member_mesh(const Spec& spec) {
-  std::vector<Axis> axes = spec.mesh.mesh.axes();
-  if (!spec.ensemble) return Mesh(axes);
-  std::erase_if(axes, [&](const Axis& axis) { return axis.name == spec.ensemble->axis; });
-  if (axes.empty()) axes.push_back({"devices", 1});
-  return Mesh(axes);
+  const Mesh mesh = spec.mesh.mesh.only(spec.mesh.mesh.all() - spec.mesh.roles.ensemble);
+  return mesh.axes().empty() ? Mesh({{"devices", 1}}) : mesh;
 }
 
 bool is_single_value(const Metric& metric) {

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/mesh/mesh.h"
+#include "core/mesh/roles.h"
 #include "core/spec/data.h"
 #include "core/spec/durations.h"
 #include "core/spec/model.h"
@@ -25,6 +26,7 @@ enum class Backend { cpu, cuda, automatic, reference };
 
 struct MeshSpec {
   Mesh mesh;
+  AxisRoles roles;  // bind() sets them
   Backend backend = Backend::cpu;
   bool deterministic = false;            // on GPUs: the same bits on any number of them
   std::optional<int> blocks;             // of sums over devices (core/mesh/blocks.h); bind() sets it
@@ -149,6 +151,8 @@ std::int64_t members(const Spec& spec);
 // What a run of this member alone would have: its own values, the member's mesh, no ensemble, and, where `seed` varies
 // but data.seed does not, the data.seed that all members share. Without an ensemble `spec` itself, as member 0.
 const Spec& member_spec(const Spec& spec, std::int64_t member);
+// The axes along which a batch is divided, as a mesh of their own: each of its devices has other rows.
+Mesh data_mesh(const MeshSpec& mesh);
 // The mesh without the axis of the ensemble: what the program of every member is written for. One device where that is
 // the only axis.
 Mesh member_mesh(const Spec& spec);

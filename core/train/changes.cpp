@@ -24,7 +24,7 @@ Changes recorded_after(const Changes& of_checkpoint, const Changes& recorded) {
 
 std::int64_t steps_of_run(const spec::Loaded& loaded, const RunState& state) {
   const spec::Spec& spec = spec::member_spec(loaded.spec, 0);
-  const data::BatchPlan batch = data::plan_training(spec.data, spec.mesh.mesh, state.train_examples);
+  const data::BatchPlan batch = data::plan_training(spec.data, spec::data_mesh(spec.mesh), state.train_examples);
   return to_steps(spec.train.duration, batch, "train.duration");
 }
 

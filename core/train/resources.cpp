@@ -160,7 +160,7 @@ class SmallerRuns {
   int stage() const {
     if (setup_.spec().ensemble) return 0;
     const spec::Fsdp* const fsdp = setup_.member_spec().fsdp();
-    const int now = fsdp != nullptr && fsdp->axes == setup_.member_spec().data.axes ? fsdp->stage : 0;
+    const int now = fsdp != nullptr && fsdp->axes == setup_.member_spec().mesh.roles.data ? fsdp->stage : 0;
     for (int next = now + 1; next <= 3; ++next) {
       if (fits([&] { return with_sharding(setup_, next); })) return next;
     }
@@ -171,12 +171,9 @@ class SmallerRuns {
   std::string axes_of_data() const {
     const Mesh& mesh = setup_.spec().mesh.mesh;
     std::string names;
-    int count = 0;
-    for (int axis = 0; mesh.all().contains(axis); ++axis) {
-      if (!setup_.spec().data.axes.contains(axis)) continue;
-      names += (count++ > 0 ? ", " : "") + mesh.name(axis);
-    }
-    return count == 1 ? names : "[" + names + "]";
+    const std::vector<int> axes = setup_.spec().mesh.roles.data.list();
+    for (const int axis : axes) names += (names.empty() ? "" : ", ") + mesh.name(axis);
+    return axes.size() == 1 ? names : "[" + names + "]";
   }
 
   const Setup& setup_;

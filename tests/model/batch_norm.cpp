@@ -15,7 +15,7 @@ const data::Field one_pair{DType::f64, {2}};
 spec::Spec normalised_network(Mesh mesh, spec::BatchNorm norm) {
   spec::Spec spec = network({layer("norm", norm), layer("head", spec::Dense{2, false})});
   spec.mesh.mesh = mesh;
-  spec.data.axes = mesh.all();
+  spec.mesh.roles.data = mesh.all();
   return spec;
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("batch_norm refuses axes over which the batch is not sharded", "[model
         "norm has statistics over the axis 'shard', over which the batch is not sharded | the axes of the batch are "
         "replicas, shards");
   spec.model.layers.front().kind = spec::BatchNorm{{{"replicas"}}};
-  spec.data.axes = AxisSet::of(1);
+  spec.mesh.roles.data = AxisSet::of(1);
   CHECK(refusal(spec, one_pair, labels) ==
         "norm has statistics over the axis 'replicas', over which the batch is not sharded | the axes of the batch are "
         "shards");

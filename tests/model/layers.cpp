@@ -55,7 +55,7 @@ TEST_CASE("activations of large values have finite derivatives", "[model]") {
        std::vector<spec::LayerKind>{spec::Sigmoid{}, spec::Silu{}, spec::Softplus{}, spec::Elu{}, spec::Softmax{}}) {
     spec::Spec spec = network({layer("layer", kind), layer("head", spec::Dense{2})});
     spec.mesh.mesh = Mesh({{"devices", 1}});
-    spec.data.axes = spec.mesh.mesh.all();
+    spec.mesh.roles.data = spec.mesh.mesh.all();
     spec.model.layers.insert(spec.model.layers.begin(), layer("first", spec::Dense{2}));
     const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
     const Program program =

@@ -28,14 +28,14 @@ TEST_CASE("a member has its own values, the mesh without the ensemble's axis, an
   CHECK(members(spec) == 2);
   CHECK(spec.seed == 7);
   CHECK(spec.mesh.mesh.devices() == 8);
-  CHECK(spec.mesh.mesh.to_string(spec.data.axes) == "{shards}");
+  CHECK(spec.mesh.mesh.to_string(spec.mesh.roles.data) == "{shards}");
   CHECK(spec::member_mesh(spec) == Mesh({{"shards", 4}}));
   for (std::int64_t m = 0; m < 2; ++m) {
     const spec::Spec& member = spec::member_spec(spec, m);
     CHECK(member.seed == static_cast<std::uint64_t>(3 + m));
     CHECK(member.data.seed == 7u);
     CHECK(member.mesh.mesh == Mesh({{"shards", 4}}));
-    CHECK(member.mesh.mesh.to_string(member.data.axes) == "{shards}");
+    CHECK(member.mesh.mesh.to_string(member.mesh.roles.data) == "{shards}");
     CHECK(!member.ensemble);
   }
 }
@@ -50,9 +50,9 @@ TEST_CASE("the members of the only axis have one device", "[spec]") {
   const spec::Spec spec =
       spec_with("mesh: {axes: {replicas: 3}}\nensemble: {axis: replicas, vary: {seed: [0, 1, 2]}}\n" + base);
   CHECK(members(spec) == 3);
-  CHECK(spec.data.axes.empty());
+  CHECK(spec.mesh.roles.data.empty());
   CHECK(spec::member_spec(spec, 2).mesh.mesh == Mesh({{"devices", 1}}));
-  CHECK(spec::member_spec(spec, 2).data.axes == AxisSet::of(0));
+  CHECK(spec::member_spec(spec, 2).mesh.roles.data == AxisSet::of(0));
   CHECK(spec::member_mesh(spec) == Mesh({{"devices", 1}}));
 }
 

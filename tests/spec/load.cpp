@@ -66,7 +66,7 @@ TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
   CHECK_FALSE(spec.mesh.workers.has_value());
   CHECK(std::get<FashionMnist>(spec.data.source).dir == "/usr/share/datasets/fashion-mnist");
   CHECK(std::get<std::int64_t>(spec.data.batch_size) == 128);
-  CHECK(spec.data.axes == spec.mesh.mesh.all());
+  CHECK(spec.mesh.roles.data == spec.mesh.mesh.all());
   REQUIRE(spec.model.layers.size() == 2);
   CHECK(spec.model.layers[0].name == "flatten_0");
   CHECK(spec.model.layers[1].name == "head");

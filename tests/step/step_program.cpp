@@ -237,7 +237,7 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
   split.optimizer.rule = spec::Adam{};
   spec::Spec whole = split;
   whole.mesh.mesh = Mesh();
-  whole.data.axes = {};
+  whole.mesh.roles.data = {};
 
   const BatchRows padded;
   BatchRows dense = padded;

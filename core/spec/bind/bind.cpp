@@ -81,7 +81,8 @@ class Binder {
     Section<Spec>::store(config_, spec);
     const Node* mesh = get_path(&config_, "mesh.axes");
     if (mesh != nullptr) spec.mesh.place = error_place(*mesh);
-    bind_data(config_, spec.mesh.mesh, reporter_, spec.data);
+    bind_roles(config_, reporter_, spec.mesh);
+    bind_data(config_, reporter_, spec.data);
     bind_parallelism(config_, reporter_, spec);
     initial_values(spec.model);
     if (const Node* loss = get(&config_, "loss")) {

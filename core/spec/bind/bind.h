@@ -20,8 +20,12 @@ namespace pmaptrain::spec {
 // `processes` is the number of processes that carry the devices.
 Spec bind(Node& config, std::vector<Diagnostic>& errors, int processes = 1);
 
+// Decides the roles of the axes of the mesh, and writes data.axes where it is not given. Reports an axis without a
+// role.
+void bind_roles(Node& config, const Reporter& reporter, MeshSpec& out);
+
 // Stores the keys below `data` that depend on other keys, and checks `data`.
-void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out);
+void bind_data(Node& config, const Reporter& reporter, DataSpec& out);
 
 // Checks what `data` says of targets against the loss.
 void check_targets(const Node& config, const Spec& spec, const Reporter& reporter);

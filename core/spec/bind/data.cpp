@@ -19,14 +19,13 @@ class DataBinder {
  public:
   DataBinder(Node& config, const Reporter& reporter) : config_(config), reporter_(reporter) {}
 
-  void bind(DataSpec& out, const Mesh& mesh) {
+  void bind(DataSpec& out) {
     Node* data = config_.is(Kind::map) ? config_.find("data") : nullptr;
     if (data == nullptr || !data->is(Kind::map)) return;
     out.source_place = error_place(data, "source");
     out.remainder_place = error_place(data, "remainder");
     out.microbatches_place = error_place(data, "microbatches");
     batch_size(*data, out);
-    data_axes(*data, out, mesh);
     if (const Node* normalize = get(data, "normalize")) {
       out.normalize_place = error_place(*normalize);
       out.normalize->automatic = normalize->is(Kind::scalar);
@@ -270,53 +269,6 @@ class DataBinder {
     }
   }
 
-  void data_axes(Node& data, DataSpec& out, const Mesh& mesh) {
-    const std::optional<int> members = ensemble_axis(config_, mesh);
-    const AxisSet usable = members ? mesh.all() - AxisSet::of(*members) : mesh.all();
-    out.axes = usable;
-    const Node* mesh_node = get(&config_, "mesh");
-    const bool mesh_known = get(mesh_node, "axes") != nullptr;
-    Node* axes = data.find("axes");
-    if (axes == nullptr) {
-      Node label = scalar_at(data, "axes");
-      Node list = empty_at(data, Kind::sequence);
-      for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
-        if (usable.contains(axis)) list.items.push_back(scalar_at(data, mesh.name(axis)));
-      }
-      // Before `remainder`, as in the table, so that the resolved config reads back unchanged.
-      std::size_t at = 0;
-      while (at < data.keys.size() && data.keys[at].text != "remainder") ++at;
-      data.keys.insert(data.keys.begin() + static_cast<std::ptrdiff_t>(at), std::move(label));
-      data.items.insert(data.items.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
-      return;
-    }
-    if (!axes->valid() || !mesh_known) return;
-    AxisSet named;
-    bool unknown = false;
-    for (const Node& item : axes->items) {
-      const auto found = mesh.find(item.text);
-      if (!found) {
-        reporter_.report(item, "the mesh has no axis '" + item.text + "'", suggest(item.text, mesh.names(), "axes"));
-        unknown = true;
-      } else if (named.contains(*found)) {
-        reporter_.report(item, "axes has '" + item.text + "' twice", "keep one of them");
-      } else if (!usable.contains(*found)) {
-        reporter_.report(item, "axis '" + item.text + "' is the ensemble's, so the data cannot use it",
-                         "remove it: every member has whole batches of its own");
-      } else {
-        named = named | AxisSet::of(*found);
-      }
-    }
-    const bool ensemble_known = members || config_.find("ensemble") == nullptr;
-    if (unknown || !ensemble_known) return;
-    const AxisSet missing = usable - named;
-    for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
-      if (!missing.contains(axis)) continue;
-      reporter_.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
-                       "add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes");
-    }
-  }
-
   Node& config_;
   const Reporter& reporter_;
 };
@@ -398,8 +350,6 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
   }
 }
 
-void bind_data(Node& config, const Mesh& mesh, const Reporter& reporter, DataSpec& out) {
-  DataBinder(config, reporter).bind(out, mesh);
-}
+void bind_data(Node& config, const Reporter& reporter, DataSpec& out) { DataBinder(config, reporter).bind(out); }
 
 }  // namespace pmaptrain::spec

@@ -115,7 +115,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   if (axes == nullptr || (whole == nullptr && per_device == nullptr) || !axes_are_known(spec, config)) return;
   if (std::holds_alternative<BatchAll>(spec.data.batch_size)) return;
 
-  const Mesh mesh = member_mesh(spec);
+  const Mesh mesh = data_mesh(spec.mesh);
   const std::int64_t devices = mesh.devices();
   const std::int64_t microbatches = micro != nullptr ? spec.data.microbatches : 1;
   const bool mask = spec.data.remainder == Remainder::mask;

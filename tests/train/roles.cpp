@@ -1,0 +1,50 @@
+// Axes of the mesh along which no batch is divided: their devices see the same rows.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/setup/setup.h"
+#include "core/spec/load.h"
+#include "tests/catch.h"
+#include "tests/session_run.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+// Small images on a mesh with another axis, `model`, of the role tensor. No layer is divided along it.
+train::Setup with_tensor_axis(const std::string& axes, std::vector<std::string> set) {
+  set.push_back("mesh.axes=" + axes);
+  spec::Overrides overrides;
+  overrides.set = std::move(set);
+  spec::Loaded loaded = spec::load_text(small_images, "test.yaml", ".", overrides);
+  spec::MeshSpec& mesh = loaded.spec.mesh;
+  mesh.roles.tensor = AxisSet::of(*mesh.mesh.find("model"));
+  mesh.roles.data = mesh.mesh.all() - mesh.roles.tensor;
+  return train::make_setup(std::move(loaded));
+}
+
+}  // namespace
+
+TEST_CASE("a batch divides by the axes of the data alone; along others devices see the same rows", "[train]") {
+  const std::string backend = any_backend();
+  for (const std::string axes : {"[{devices: 4}, {model: 2}]", "[{model: 2}, {devices: 4}]"}) {
+    for (const bool is_sharded : {false, true}) {
+      INFO(axes << ", sharded " << is_sharded);
+      std::vector<std::string> set{backend};
+      if (is_sharded) set.push_back("parallelism.fsdp={axis: devices, stage: 3}");
+      const train::Setup setup = with_tensor_axis(axes, set);
+      CHECK(setup.batch.devices == 4);
+      CHECK(setup.batch.rows_per_device == 4);
+      const Trained found = train_setup(setup), expected = train_setup(setup_of_text(small_images, set));
+      // More devices are more work, so rows may be cut into other pieces.
+      check_same_training(found, expected);
+    }
+  }
+}
+
+TEST_CASE("replicas along an axis that divides no batch are verified too", "[train]") {
+  const train::Setup setup = with_tensor_axis("[{devices: 4}, {model: 2}]", {"train.verify_replicas=1 step"});
+  CHECK(train_setup(setup).result().reason.empty());
+}
