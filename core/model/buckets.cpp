@@ -12,16 +12,17 @@ namespace pmaptrain::model {
 Sharding sharding_of(const spec::Spec& spec) {
   const spec::Fsdp* const fsdp = spec.fsdp();
   if (fsdp == nullptr) return {};
-  const bool is_of_all_data = fsdp->axes == spec.data.axes;
-  return {fsdp->axes, fsdp->stage, is_of_all_data, fsdp->stage >= 3 && spec.data.microbatches == 1};
+  const auto from = [&](int stage) { return fsdp->stage >= stage ? fsdp->axes : AxisSet(); };
+  return {from(1), from(2), from(3), fsdp->axes == spec.mesh.roles.data,
+          fsdp->stage >= 3 && spec.data.microbatches == 1};
 }
 
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {
   std::vector<Shape> shapes;
-  for (const std::size_t i : bucket.parameters) shapes.push_back(model.parameters[i].shape);
+  for (const std::size_t i : bucket.parameters) shapes.push_back(local_shape(model.parameters[i].layout(), mesh));
   std::int64_t unit = bucket_unit;
   if (bucket.tokens > 0) unit = std::lcm(unit, shapes.front().back());
-  unit *= mesh.group_size(sharding.axes);
+  unit *= mesh.group_size(sharding.state);
   return (offsets_in_bucket(shapes).back() + unit - 1) / unit * unit;
 }
 
@@ -29,10 +30,11 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
                      const Sharding& sharding) {
   std::vector<Part> parts;
   for (const std::size_t i : bucket.parameters) {
-    parts.push_back({prefix + model.parameters[i].name, model.parameters[i].shape});
+    parts.push_back({prefix + model.parameters[i].name, model.parameters[i].layout()});
   }
-  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts),
-                  elements_of(model, bucket, sharding, b.mesh()), sharding.of(group));
+  Layout layout{{elements_of(model, bucket, sharding, b.mesh())}};
+  if (const AxisSet axes = sharding.of(group); !axes.empty()) layout.divided = {axes.list()};
+  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts), std::move(layout));
 }
 
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
@@ -51,15 +53,17 @@ ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<con
       continue;
     }
     const Group group = parameter.is_state ? Group::params_state : Group::params;
-    stored.single.push_back(b.input(group, parameter.name, {model.dtype, parameter.shape, {}}));
+    stored.single.push_back(b.input(group, parameter.name, model.dtype, parameter.layout()));
   }
   return stored;
 }
 
 std::vector<Value> unpack_bucket(Builder& b, const Model& model, const Bucket& bucket, Value stored) {
   ops::Unpack unpack;
-  for (const std::size_t i : bucket.parameters) unpack.shapes.push_back(model.parameters[i].shape);
-  const AxisSet sharded = b.type(stored).varying;
+  for (const std::size_t i : bucket.parameters) {
+    unpack.shapes.push_back(local_shape(model.parameters[i].layout(), b.mesh()));
+  }
+  const AxisSet sharded = b.type(stored).varying - bucket.divided;
   const Builder::Scope scope(b, sharded.empty() ? b.origin() : Origin{"gather", {}});
   const Value whole = sharded.empty() ? stored : b.emit(ops::AllGatherInvariant{sharded, 0}, {stored});
   return b.emit_all(unpack, std::vector{whole});

@@ -17,22 +17,24 @@ namespace pmaptrain::model {
 struct Bucket {
   std::string name;                     // "bucket_0"
   std::vector<std::size_t> parameters;  // indices in Model::parameters, in the order in memory
+  // Of each parameter, as Parameter::divided and read_along: a position along `divided` has a bucket of its own.
+  AxisSet divided = {}, read_along = {};
   // If positive: the bucket has one parameter, a table, and a step knows its gradient by rows, one for each of so many
   // tokens of a global batch. The shards of such a bucket have whole rows.
   std::int64_t tokens = 0;
 };
 
-// How devices share buckets (parallelism.fsdp): those along `axes` each have a shard of what is sharded.
+// The axes along which devices divide buckets into shards (parallelism.fsdp): those of the optimizer's state, of the
+// summed gradients, and of the parameters. What a stage does not divide has none; the others have the same axes.
 struct Sharding {
-  AxisSet axes = {};
-  int stage = 0;                // 0: nothing is sharded; 1: state; 2: and gradients; 3: and parameters
-  bool is_of_all_data = false;  // `axes` are all axes over which batches are divided
+  AxisSet state = {}, gradients = {}, parameters = {};
+  bool is_of_all_data = false;  // these are all axes over which batches are divided
   // Whether large models gather their parameters by groups of layers (gathers.h). Not in a loop over microbatches,
   // which would then add the sums of each microbatch over the devices: another order of sums.
   bool by_groups = false;
 
-  // The axes along which the buckets of a group are sharded.
-  AxisSet of(Group group) const { return stage >= (group == Group::params ? 3 : 1) ? axes : AxisSet(); }
+  // Of the inputs of a group.
+  AxisSet of(Group group) const { return group == Group::params ? parameters : state; }
 };
 Sharding sharding_of(const spec::Spec& spec);
 
@@ -53,8 +55,8 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
                                    const Sharding& sharding = {}, bool averages = false);
 
-// The parameters of a bucket, in its order. Appends an equation `unpack`, after an `all_gather_invariant` if `stored`
-// is a shard.
+// The parameters of a bucket, in its order, as a device has them. Appends an equation `unpack`, after an
+// `all_gather_invariant` if `stored` is a shard.
 std::vector<Value> unpack_bucket(Builder& b, const Model& model, const Bucket& bucket, Value stored);
 
 // Makes of a whole parameter in a bucket what the layers read.

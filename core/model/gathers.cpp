@@ -96,7 +96,7 @@ std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding
 
 std::int64_t most_gathered(const Model& model, std::span<const Bucket> buckets, const Sharding& sharding,
                            const Mesh& mesh) {
-  if (sharding.of(Group::params).empty()) return 0;
+  if (sharding.parameters.empty()) return 0;
   std::vector<std::vector<std::size_t>> groups(1);
   for (std::size_t k = 0; k < buckets.size(); ++k) groups.front().push_back(k);
   if (sharding.by_groups) {

@@ -68,6 +68,13 @@ struct Parameter {
   Shape image = {};  // [height,width,channels] if the first dimension runs over a flattened image
   // Whether it is a statistic of the model, such as a running mean: a step replaces it without a gradient.
   bool is_state = false;
+  // By dimension: the axes along which devices divide it (core/mesh/layout.h).
+  std::vector<std::vector<int>> divided = {};
+  // Axes along which all devices have all of it, and read it as values that differ: a scale that divided heads share.
+  // Its gradient is summed along these too.
+  AxisSet read_along = {};
+
+  Layout layout() const { return {shape, divided}; }
 };
 
 struct Node;

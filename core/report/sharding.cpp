@@ -55,13 +55,13 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
   }
   const model::Sharding sharding = model::sharding_of(spec);
   const bool scatters = stage >= 2 && !receives_whole_sums(setup);
-  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.axes) : 1);
+  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.gradients) : 1);
   const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), sharding);
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
   for (const model::Bucket& bucket : buckets) {
     if (bucket.tokens > 0) {  // each device has all rows
-      const Shape rows = train::gradient_shape(setup.model, bucket, bucket.parameters.front());
+      const Shape rows = train::gradient_shape(setup.model, program.mesh, bucket, bucket.parameters.front());
       found.gradients += static_cast<std::size_t>(numel(rows)) * size_of(setup.model.dtype);
       continue;
     }
@@ -78,7 +78,7 @@ std::string whole_sums_text(const train::Setup& setup) {
   return fmt::format(
       "  with mesh.deterministic GPUs add whole gradients, and then take their shards; without it, or along "
       "{}, each would receive its shard alone\n",
-      spec.mesh.mesh.to_string(spec.data.axes));
+      spec.mesh.mesh.to_string(spec.mesh.roles.data));
 }
 
 std::string processes_text(const std::vector<ShardingStage>& stages) {
@@ -103,8 +103,8 @@ std::string padding_text(const train::Setup& setup) {
   }
   if (elements == needed) return "";
   return fmt::format("  padding: {} of {} elements, because each of {} shards of a bucket has whole units of {}{}\n",
-                     with_commas(elements - needed), with_commas(elements), mesh.group_size(sharding.axes), bucket_unit,
-                     by_rows ? ", and of a table that is updated by rows whole rows, too" : "");
+                     with_commas(elements - needed), with_commas(elements), mesh.group_size(sharding.state),
+                     bucket_unit, by_rows ? ", and of a table that is updated by rows whole rows, too" : "");
 }
 
 }  // namespace

@@ -14,14 +14,15 @@
 
 namespace pmaptrain::train {
 
-GradientBuckets gradient_buckets(const model::Model& model, std::span<const std::size_t> trained,
+GradientBuckets gradient_buckets(const model::Model& model, const Mesh& mesh, std::span<const std::size_t> trained,
                                  std::span<const model::Bucket> buckets, std::vector<Value> values) {
   std::map<std::size_t, std::size_t> position;  // of a parameter among the trained ones
   for (std::size_t i = 0; i < trained.size(); ++i) position[trained[i]] = i;
-  GradientBuckets found{std::move(values), {}};
+  GradientBuckets found{std::move(values), {}, {}};
   for (const model::Bucket& bucket : buckets) {
+    found.divided.push_back(bucket.divided);
     std::vector<Shape> shapes;
-    for (const std::size_t i : bucket.parameters) shapes.push_back(gradient_shape(model, bucket, i));
+    for (const std::size_t i : bucket.parameters) shapes.push_back(gradient_shape(model, mesh, bucket, i));
     const std::vector<std::int64_t> offsets = offsets_in_bucket(shapes);
     std::vector<double>& rows = found.row_ranges.emplace_back(2 * trained.size(), 0.0);
     for (std::size_t j = 0; j < bucket.parameters.size(); ++j) {
@@ -47,13 +48,17 @@ Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   for (std::size_t k = 0; k < gradients.values.size(); ++k) {
     const std::vector<double>& rows = gradients.row_ranges[k];
     std::vector<Value> norms = b.emit_all(ops::Norms{}, std::vector{bucket_as_rows(b, gradients.values[k])});
-    const AxisSet sharded = b.type(gradients.values[k]).varying;
+    const AxisSet divided = gradients.divided[k], sharded = b.type(gradients.values[k]).varying - divided;
     if (!sharded.empty()) {
       for (Value& of_rows : norms) of_rows = b.emit(ops::AllGatherInvariant{sharded, 0}, {of_rows});
     }
     const Value table = b.emit(ops::Constant{DType::i64, {std::ssize(rows) / 2, 2}, 0, rows}, std::span<const Value>());
-    const Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
-    const Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});
+    Value sums = b.emit(ops::SegmentSum{}, {norms[0], table});
+    Value most = b.emit(ops::ReduceMax{{0}}, {norms[1]});
+    if (!divided.empty()) {
+      sums = b.emit(ops::Psum{divided}, {sums});
+      most = b.emit(ops::Pmax{divided}, {most});
+    }
     squares = squares ? model::add(b, *squares, sums) : sums;
     largest = largest ? b.emit(ops::Max{}, {*largest, most}) : most;
   }

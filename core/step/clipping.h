@@ -14,12 +14,13 @@ namespace pmaptrain::train {
 
 // Gradients in buckets, or in shards of buckets, and the places of the trained parameters' gradients in them.
 struct GradientBuckets {
-  std::vector<Value> values;  // by bucket
+  std::vector<Value> values;     // by bucket
+  std::vector<AxisSet> divided;  // by bucket: as Bucket::divided
   // By bucket: two numbers for each trained parameter, in the order of the model. They are the begin and the end of the
   // range of rows with its gradient, or 0 and 0 if its gradient is in another bucket. A row has bucket_unit elements.
   std::vector<std::vector<double>> row_ranges;
 };
-GradientBuckets gradient_buckets(const model::Model& model, std::span<const std::size_t> trained,
+GradientBuckets gradient_buckets(const model::Model& model, const Mesh& mesh, std::span<const std::size_t> trained,
                                  std::span<const model::Bucket> buckets, std::vector<Value> values);
 // The same places with other values.
 GradientBuckets with_values(GradientBuckets buckets, std::vector<Value> values);
@@ -28,8 +29,9 @@ GradientBuckets with_values(GradientBuckets buckets, std::vector<Value> values);
 Value bucket_as_rows(Builder& b, Value bucket);
 
 // The norms of all gradients together; both are 0 if there are no gradients. Squares are computed in f64, where the
-// square of an f32 gradient cannot overflow. They are added by row, then by parameter, then in the order of the model,
-// so the sum does not depend on the buckets.
+// square of an f32 gradient cannot overflow. They are added by row, then by parameter, then, of a divided one, over the
+// devices that have parts of it, then in the order of the model, so the sum does not depend on the buckets. Each
+// element is counted once, and padding is 0.
 struct Norms {
   Value global;   // f64[]: the square root of the sum of all squares
   Value max_abs;  // the largest magnitude of an element, a scalar of the gradients' dtype

@@ -50,7 +50,7 @@ Sums DeviceSums::packed(Sums sums, bool by_rows) {
     std::vector<Value> gradients;
     for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
     const std::int64_t elements = model::elements_of(model_, bucket, sharding, b_.mesh());
-    buckets.push_back(b_.emit(ops::Pack{sharding.stage == 0 ? 0 : elements}, gradients));
+    buckets.push_back(b_.emit(ops::Pack{sharding.state.empty() ? 0 : elements}, gradients));
   }
   sums.gradients = std::move(buckets);
   if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
@@ -121,7 +121,7 @@ std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vect
 
 Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
   const Builder::Scope scope(b_, {model_.parameters[parameter].name, model_.parameters[parameter].place});
-  return b_.vary(value, spec_.data.axes);
+  return b_.vary(value, spec_.mesh.roles.data | model_.parameters[parameter].read_along);
 }
 
 Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches, bool by_rows) {
@@ -136,7 +136,9 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
   Sums zeros;
   for (const std::size_t i : trained_) {
-    zeros.gradients.push_back(zero(model_.parameters[i].shape, model_.dtype));
+    const model::Parameter& parameter = model_.parameters[i];
+    const AxisSet axes = spec_.mesh.roles.data | parameter.layout().axes() | parameter.read_along;
+    zeros.gradients.push_back(zero(local_shape(parameter.layout(), b_.mesh()), model_.dtype, axes));
   }
   for (const Shape& shape : statistic_shapes(model_, statistics_)) {
     zeros.statistics.push_back(zero(shape, model_.dtype));
@@ -168,12 +170,14 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
 }
 
 std::vector<Value> DeviceSums::varied(std::vector<Value> values) {
-  for (Value& value : values) value = b_.vary(value, spec_.data.axes);
+  for (Value& value : values) value = b_.vary(value, spec_.mesh.roles.data);
   return values;
 }
 
-Value DeviceSums::zero(const Shape& shape, DType dtype) {
-  return b_.vary(b_.constant(dtype, 0.0, shape), spec_.data.axes);
+Value DeviceSums::zero(const Shape& shape, DType dtype) { return zero(shape, dtype, spec_.mesh.roles.data); }
+
+Value DeviceSums::zero(const Shape& shape, DType dtype, AxisSet axes) {
+  return b_.vary(b_.constant(dtype, 0.0, shape), axes);
 }
 
 }  // namespace pmaptrain::train

@@ -64,7 +64,9 @@ class DeviceSums {
   std::vector<Value> gradients(Value loss, const std::vector<std::vector<Value>>& read);
   // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
   std::vector<Value> varied(std::vector<Value> values);
+  // Zeros that vary over the axes of the data, or over `axes`.
   Value zero(const Shape& shape, DType dtype);
+  Value zero(const Shape& shape, DType dtype, AxisSet axes);
 
   Builder& b_;
   const model::Model& model_;

@@ -8,20 +8,27 @@
 
 namespace pmaptrain::train {
 
-Sums GlobalSums::synchronised(const Sums& local) const {
+Sums GlobalSums::synchronised(const Sums& local) const { return synchronised(local, {}); }
+
+Sums GlobalSums::synchronised(const Sums& local, std::span<const AxisSet> divided) const {
   const Builder::Scope scope(b_, {"synchronise", {}});
   std::vector<Synchronised> values;
-  for (const Value value : local.flat()) values.push_back({value, {}});
+  for (const Value value : local.flat()) {
+    values.push_back({value, values.size() < divided.size() ? divided[values.size()] : AxisSet()});
+  }
   return local.unflattened(synchronise(b_, values));
 }
 
 Sums GlobalSums::of_buckets(Sums local, std::span<const std::optional<TableRows>> tables) const {
   std::vector<Value> dense;
+  std::vector<AxisSet> divided;
   for (std::size_t k = 0; k < tables.size(); ++k) {
-    if (!tables[k]) dense.push_back(local.gradients[k]);
+    if (tables[k]) continue;
+    dense.push_back(local.gradients[k]);
+    divided.push_back(buckets_[k].divided);
   }
   std::vector<Value> gradients = std::exchange(local.gradients, std::move(dense));
-  Sums global = of_dense_buckets(std::move(local));
+  Sums global = of_dense_buckets(std::move(local), divided);
   auto next = global.gradients.begin();
   const Builder::Scope scope(b_, {"synchronise", {}});
   for (std::size_t k = 0; k < tables.size(); ++k) {
@@ -31,13 +38,16 @@ Sums GlobalSums::of_buckets(Sums local, std::span<const std::optional<TableRows>
   return global;
 }
 
-Sums GlobalSums::of_dense_buckets(Sums local) const {
-  if (sharding_.stage == 0) return synchronised(local);
+Sums GlobalSums::of_dense_buckets(Sums local, std::span<const AxisSet> divided) const {
+  if (sharding_.state.empty()) return synchronised(local, divided);
   std::vector<Value> gradients;
-  if (sharding_.stage >= 2) {
-    for (const Value bucket : std::exchange(local.gradients, {})) gradients.push_back(scattered(bucket));
+  if (!sharding_.gradients.empty()) {
+    for (const Value bucket : std::exchange(local.gradients, {})) {
+      gradients.push_back(scattered(bucket, divided[gradients.size()]));
+    }
+    divided = {};
   }
-  Sums global = synchronised(local);
+  Sums global = synchronised(local, divided);
   for (const Value bucket : std::exchange(global.gradients, std::move(gradients))) {
     global.gradients.push_back(own_part(bucket));
   }
@@ -46,15 +56,16 @@ Sums GlobalSums::of_dense_buckets(Sums local) const {
 
 // A device's part of the sum of a bucket. Shards along some axes are parts of the sum along all axes, because a
 // psum_scatter along these and a psum along the others would add in another order.
-Value GlobalSums::scattered(Value bucket) const {
+Value GlobalSums::scattered(Value bucket, AxisSet divided) const {
   const Builder::Scope scope(b_, {"synchronise", {}});
-  if (sharding_.is_of_all_data) return b_.emit(ops::PsumScatter{axes_, 0}, {bucket});
-  return own_part(b_.emit(ops::Psum{axes_}, {bucket}));
+  const AxisSet axes = b_.type(bucket).varying - divided;
+  if (sharding_.is_of_all_data && axes == axes_) return b_.emit(ops::PsumScatter{axes, 0}, {bucket});
+  return own_part(b_.emit(ops::Psum{axes}, {bucket}));
 }
 
 Value GlobalSums::own_part(Value bucket) const {
   const Builder::Scope scope(b_, {"shard", {}});
-  return b_.emit(ops::AllSlice{sharding_.axes, 0}, {bucket});
+  return b_.emit(ops::AllSlice{sharding_.state, 0}, {bucket});
 }
 
 }  // namespace pmaptrain::train

@@ -14,9 +14,11 @@ namespace pmaptrain::train {
 // Appends these equations.
 class GlobalSums {
  public:
-  // `axes` are those of the data. `b` outlives this.
-  GlobalSums(Builder& b, const model::Sharding& sharding, AxisSet axes) : b_(b), sharding_(sharding), axes_(axes) {}
+  // `axes` are those of the data. References outlive this.
+  GlobalSums(Builder& b, std::span<const model::Bucket> buckets, const model::Sharding& sharding, AxisSet axes)
+      : b_(b), buckets_(buckets), sharding_(sharding), axes_(axes) {}
 
+  // With gradients by parameter, none of which is divided.
   Sums synchronised(const Sums& local) const;
   // The same with gradients in buckets, of which each device has the part that it updates. `tables` is by bucket; of
   // those by rows each device has all rows.
@@ -25,10 +27,13 @@ class GlobalSums {
   Value own_part(Value bucket) const;
 
  private:
-  Sums of_dense_buckets(Sums local) const;
-  Value scattered(Value bucket) const;
+  // `divided` is by gradient: as Bucket::divided.
+  Sums synchronised(const Sums& local, std::span<const AxisSet> divided) const;
+  Sums of_dense_buckets(Sums local, std::span<const AxisSet> divided) const;
+  Value scattered(Value bucket, AxisSet divided) const;
 
   Builder& b_;
+  const std::span<const model::Bucket> buckets_;
   const model::Sharding sharding_;
   const AxisSet axes_;
 };

@@ -198,15 +198,21 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
                                       const model::Sharding& sharding) {
   std::vector<model::Bucket> buckets;
   const std::vector<std::size_t> groups = model::groups_of_parameters(model, sharding);
-  // By group, the options' names, and for a table by rows its number.
-  std::map<std::tuple<std::size_t, std::string, std::string, std::size_t>, std::size_t> known;
+  // By group, the options' names, the axes of Bucket, and for a table by rows its number.
+  using Key = std::tuple<std::size_t, std::string, std::string, std::uint32_t, std::uint32_t, std::size_t>;
+  std::map<Key, std::size_t> known;
   for (std::size_t i = model.parameters.size(); i-- > 0;) {
     const ParameterOptions& options = optimizer.parameter_options[i];
     if (!options.trained) continue;
     const std::size_t table = options.tokens > 0 ? i + 1 : 0;
-    const auto [bucket, is_new] = known.try_emplace(
-        {groups[i], options.learning_rate_scale.name, options.weight_decay.name, table}, buckets.size());
-    if (is_new) buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}, options.tokens});
+    const AxisSet divided = model.parameters[i].layout().axes(), read_along = model.parameters[i].read_along;
+    const auto [bucket, is_new] =
+        known.try_emplace({groups[i], options.learning_rate_scale.name, options.weight_decay.name, divided.bits(),
+                           read_along.bits(), table},
+                          buckets.size());
+    if (is_new) {
+      buckets.push_back({"bucket_" + std::to_string(buckets.size()), {}, divided, read_along, options.tokens});
+    }
     buckets[bucket->second].parameters.push_back(i);
   }
   return buckets;

@@ -66,9 +66,10 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Num
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate);
 
-// The trained parameters in buckets: one for each learning rate scale and weight decay, and for each group of layers if
-// these gather their parameters by groups. A bucket has its parameters in the reverse of their order in the model,
-// which is the order in which the backward pass computes their gradients.
+// The trained parameters in buckets: one for each learning rate scale and weight decay, for the axes that divide
+// parameters and along which their gradients are summed, and for each group of layers if these gather their parameters.
+// A bucket has its parameters in the reverse of their order in the model, which is the order in which the backward pass
+// computes their gradients.
 std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer& optimizer,
                                       const model::Sharding& sharding);
 

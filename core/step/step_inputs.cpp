@@ -73,7 +73,7 @@ StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec&
   StepInputs inputs;
   inputs.parameters = model::declare_parameters(b, model, buckets, model::sharding_of(spec));
   declare_state(b, model, spec, optimizer, buckets, inputs);
-  inputs.batch = model::declare_batch(b, model, spec.data.axes, rows, true);
+  inputs.batch = model::declare_batch(b, model, spec.mesh.roles.data, rows, true);
   inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));
   if (spec.optimizer.reduce_on_plateau) {
     inputs.learning_rate_scale = b.input(Group::hyper, "learning_rate_scale", {model.dtype, {}, {}});

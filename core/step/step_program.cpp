@@ -34,14 +34,14 @@ class StepBuilder {
         optimizer_(optimizer),
         batch_(batch),
         epoch_sums_(epoch),
-        axes_(spec.data.axes),
+        axes_(spec.mesh.roles.data),
         trained_(optimizer.trained()),
         statistics_(replaced_statistics(model, optimizer)),
         sharding_(model::sharding_of(spec)),
         buckets_(buckets_of(model, optimizer, sharding_)),
         b_(program_, ops),
         device_(b_, model, spec, optimizer, statistics_, buckets_),
-        global_(b_, sharding_, axes_),
+        global_(b_, buckets_, sharding_, axes_),
         tables_(buckets_.size()) {
     assert(batch.rows_per_device % batch.microbatches == 0);
     program_.mesh = spec.mesh.mesh;
@@ -66,7 +66,7 @@ class StepBuilder {
 
   Program synchronised_stage() {
     program_.name = "synchronised";
-    if (sharding_.stage > 0) return synchronised_shards();
+    if (!sharding_.state.empty()) return synchronised_shards();
     declare_model(batch_.rows_per_device);
     Sums global = global_.synchronised(device_.with_gradients(values_, batch_.microbatches));
     const Value divisor = divisor_of(global);
@@ -110,7 +110,7 @@ class StepBuilder {
     const Sums global = global_.of_buckets(local, tables_);
     const Value divisor = divisor_of(global);
     const std::vector<Value> means = measure_means(global, divisor);
-    const GradientBuckets sums = gradient_buckets(model_, trained_, buckets_, global.gradients);
+    const GradientBuckets sums = gradient_buckets(model_, b_.mesh(), trained_, buckets_, global.gradients);
     const Norms norms = gradient_norms(sums, divisor);
     const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
     const Value next_step = incremented(in_.step);
@@ -200,9 +200,12 @@ class StepBuilder {
     return stored;
   }
 
+  // Whether devices have whole parameters, and update parts of them.
+  bool updates_parts_of_whole() const { return sharding_.parameters != sharding_.state; }
+
   // What a device updates of the parameters: buckets, or shards of them.
   std::vector<Value> stored_parameters() {
-    if (sharding_.stage == 0 || sharding_.stage >= 3) return in_.parameters.buckets;
+    if (!updates_parts_of_whole()) return in_.parameters.buckets;
     std::vector<Value> shards;
     for (const Value bucket : in_.parameters.buckets) shards.push_back(global_.own_part(bucket));
     return shards;
@@ -315,7 +318,7 @@ class StepBuilder {
       // The rows of a large bucket are reduced in parallel.
       if (computes_update_twice()) bad = b_.emit(ops::ReduceMax{{1}}, {bucket_as_rows(b_, bad)});
       Value any = b_.emit(ops::ReduceMax{{0}}, {bad});
-      if (sharding_.stage > 0) any = b_.emit(ops::Pmax{sharding_.axes}, {any});
+      if (const AxisSet axes = b_.type(any).varying; !axes.empty()) any = b_.emit(ops::Pmax{axes}, {any});
       found.push_back(b_.emit(ops::Eq{}, {any, yes}));
     }
     return found;
@@ -360,9 +363,9 @@ class StepBuilder {
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       Value next = committed(i, stored_[i], owned_[i], update.parameters[i]);
       all.push_back(tables_[i] ? next : update.parameters[i]);
-      if (sharding_.stage == 1 || sharding_.stage == 2) {
+      if (updates_parts_of_whole()) {
         const Builder::Scope gather(b_, {"gather", {}});
-        next = b_.emit(ops::AllGatherInvariant{sharding_.axes, 0}, {next});
+        next = b_.emit(ops::AllGatherInvariant{sharding_.state, 0}, {next});
       }
       replace(in_.parameters.buckets[i], next);
       for (std::size_t k = 0; k < in_.slots.size(); ++k) {

@@ -37,10 +37,10 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   const std::vector<Value> found = b.emit_all(ops::FirstOccurrence{table.front()}, std::vector{all});
   first_ = found[0];
   named_ = found[1];
-  if (sharding.stage == 0) return;
+  if (sharding.state.empty()) return;
   const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
-  const std::int64_t own = rows / b.mesh().group_size(sharding.axes);
-  const Value begin = model::mul(b, position_along(b, sharding.axes), static_cast<double>(own));
+  const std::int64_t own = rows / b.mesh().group_size(sharding.state);
+  const Value begin = model::mul(b, position_along(b, sharding.state), static_cast<double>(own));
   const Value is_row = b.emit(ops::Lt{}, {named_, model::scalar_like(b, named_, static_cast<double>(table.front()))});
   const Value shifted = model::sub(b, named_, begin);
   named_ = model::select(b, is_row, shifted, model::scalar_like(b, named_, static_cast<double>(own)));
@@ -78,8 +78,8 @@ Value TableRows::with_rows(Value owned, Value rows) const {
   return b_.emit(ops::Reshape{{numel(b_.type(owned))}}, {table});
 }
 
-Shape gradient_shape(const model::Model& model, const model::Bucket& bucket, std::size_t parameter) {
-  const Shape& shape = model.parameters[parameter].shape;
+Shape gradient_shape(const model::Model& model, const Mesh& mesh, const model::Bucket& bucket, std::size_t parameter) {
+  const Shape shape = local_shape(model.parameters[parameter].layout(), mesh);
   return bucket.tokens > 0 ? Shape{bucket.tokens, shape.back()} : shape;
 }
 

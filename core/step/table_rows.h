@@ -37,7 +37,7 @@ class TableRows {
   Value named_;  // i32[tokens]: at that place the row in what a device owns; else, and for other rows, none of them
 };
 
-// The shape of the gradient of a bucket's parameter as a step has it.
-Shape gradient_shape(const model::Model& model, const model::Bucket& bucket, std::size_t parameter);
+// The shape of the gradient of a bucket's parameter as a device has it.
+Shape gradient_shape(const model::Model& model, const Mesh& mesh, const model::Bucket& bucket, std::size_t parameter);
 
 }  // namespace pmaptrain::train

@@ -50,49 +50,68 @@ inline void add_numbers(Feed& feed, const std::vector<model::Number>& numbers) {
   for (const model::Number& number : numbers) feed[number.name] = {number.value};
 }
 
-// Runs a program. Inputs that vary over axes are given whole, the devices' parts in order; state that is not given
-// begins as a run does, and everything else as zeros. Results are device 0's, which is everybody's where the type says
-// so: outputs by name, and what replaces an input by the input's name. Parts of buckets are fed and returned each.
-inline Feed run(const Program& program, const Feed& feed) {
-  std::map<std::string, PerDevice> inputs;
-  const std::int64_t devices = program.mesh.devices();
-  const std::vector<Variable> variables = variables_of(program);
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const Input& input = program.inputs[i];
-    const Type& type = program.type(input.value);
-    const std::size_t size = bytes(type);
-    const bool flag = input.group == Group::state && type.dtype == DType::boolean;
-    std::vector<std::byte> whole(size * static_cast<std::size_t>(program.mesh.group_size(type.varying)),
-                                 std::byte{flag});
-    for (const Variable& variable : variables) {
-      const auto given = feed.find(std::string(variable.name));
-      if (variable.input != i || given == feed.end()) continue;
-      const std::vector<std::byte> elements = to_bytes(given->second, type.dtype);
-      if (!input.parts.empty() && elements.size() == bytes(variable.type)) {
-        std::copy(elements.begin(), elements.end(), whole.begin() + static_cast<std::ptrdiff_t>(variable.begin));
-      } else {
-        whole = elements;
+// Moves the elements of a variable between `whole` and the local arrays of its input, by device: to those of all
+// devices that have them, or from those of the first ones.
+inline void move_variable(const Program& program, const Variable& variable, std::vector<std::byte>& whole,
+                          PerDevice& locals, bool to_locals) {
+  const std::size_t size = size_of(variable.type.dtype);
+  for (const StridedCopy& copy : copies_of(program, variable, 0, numel(variable.type))) {
+    for (std::int64_t device = 0; device < program.mesh.devices(); ++device) {
+      const AxisSet axes = variable.divided;
+      if (program.mesh.position(device, axes) != program.mesh.position(copy.device, axes)) continue;
+      if (!to_locals && device != copy.device) continue;
+      for (std::int64_t i = 0; i < copy.times; ++i) {
+        std::byte* const at = &whole[static_cast<std::size_t>(copy.logical + i * copy.stride) * size];
+        std::byte* const local =
+            &locals[static_cast<std::size_t>(device)][static_cast<std::size_t>(copy.local + i * copy.run) * size];
+        std::memcpy(to_locals ? local : at, to_locals ? at : local, static_cast<std::size_t>(copy.run) * size);
       }
     }
-    if (whole.size() != size * static_cast<std::size_t>(program.mesh.group_size(type.varying))) {
-      throw std::logic_error("the test feeds " + input.name + " with the wrong number of values");
+  }
+}
+
+// Runs a program. Variables are fed and returned whole, each part of a bucket by itself; one that varies all the same
+// is fed as its instances in order. State that is not given begins as a run does, and everything else as zeros. Results
+// are device 0's, which is everybody's where the type says so: outputs by name, and what replaces a variable by its
+// name.
+inline Feed run(const Program& program, const Feed& feed) {
+  std::map<std::string, PerDevice> inputs;
+  const auto devices = static_cast<std::size_t>(program.mesh.devices());
+  const std::vector<Variable> variables = variables_of(program);
+  for (const Input& input : program.inputs) {
+    const Type& type = program.type(input.value);
+    const bool flag = input.group == Group::state && type.dtype == DType::boolean;
+    inputs[input.name].assign(devices, std::vector<std::byte>(bytes(type), std::byte{flag}));
+  }
+  for (const Variable& variable : variables) {
+    const auto given = feed.find(std::string(variable.name));
+    if (given == feed.end()) continue;
+    PerDevice& locals = inputs.at(program.inputs[variable.input].name);
+    std::vector<std::byte> elements = to_bytes(given->second, variable.type.dtype);
+    const std::size_t size = bytes(variable.type);
+    const AxisSet axes = variable.type.varying;
+    if (elements.size() != size * static_cast<std::size_t>(program.mesh.group_size(axes))) {
+      throw std::logic_error("the test feeds " + std::string(variable.name) + " with the wrong number of values");
     }
-    PerDevice parts;
-    for (std::int64_t device = 0; device < devices; ++device) {
-      const auto first = static_cast<std::ptrdiff_t>(size) * program.mesh.position(device, type.varying);
-      parts.emplace_back(whole.begin() + first, whole.begin() + first + static_cast<std::ptrdiff_t>(size));
+    if (axes.empty()) {
+      move_variable(program, variable, elements, locals, true);
+      continue;
     }
-    inputs[input.name] = std::move(parts);
+    for (std::size_t device = 0; device < devices; ++device) {
+      const auto first = elements.begin() + static_cast<std::ptrdiff_t>(size) *
+                                                program.mesh.position(static_cast<std::int64_t>(device), axes);
+      locals[device].assign(first, first + static_cast<std::ptrdiff_t>(size));
+    }
   }
   const InterpreterResult result = interpret(program, inputs);
   Feed values;
   for (const Variable& variable : variables) {
     const Input& input = program.inputs[variable.input];
     if (!input.next) continue;
-    const std::vector<std::byte>& whole = result.updates.at(input.name).front();
-    const auto first = whole.begin() + static_cast<std::ptrdiff_t>(variable.begin);
-    values[std::string(variable.name)] =
-        to_numbers({first, first + static_cast<std::ptrdiff_t>(bytes(variable.type))}, variable.type.dtype);
+    std::vector<std::byte> whole(bytes(variable.type));
+    PerDevice locals = result.updates.at(input.name);
+    move_variable(program, variable, whole, locals, false);
+    values[std::string(variable.name)] = to_numbers(whole, variable.type.dtype);
   }
   for (const Output& output : program.outputs) {
     values[output.name] = to_numbers(result.outputs.at(output.name).front(), program.type(output.value).dtype);
@@ -112,7 +131,7 @@ inline spec::Spec classifier(Mesh mesh) {
   spec::Spec spec;
   spec.name = "classifier";
   spec.mesh.mesh = mesh;
-  spec.data.axes = mesh.all();
+  spec.mesh.roles.data = mesh.all();
   spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
   spec.metrics = {spec::Metric{metric::Accuracy{}}};
   spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};

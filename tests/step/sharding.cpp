@@ -69,8 +69,8 @@ TEST_CASE("a stage says what is sharded: state, then gradients, then parameters"
       const Input& input = program.inputs[variable.input];
       const bool is_state = variable.group == Group::state && !input.parts.empty();
       const bool is_parameter = variable.group == Group::params;
-      CHECK(input.sharded.empty() == !(is_state || (is_parameter && number == 3)));
-      if (!input.sharded.empty()) {
+      CHECK(input.divided().empty() == !(is_state || (is_parameter && number == 3)));
+      if (!input.divided().empty()) {
         CHECK(program.type(input.value).varying == program.mesh.all());
         CHECK(variable.type.varying.empty());  // a part is known as a whole
       }
@@ -85,17 +85,17 @@ TEST_CASE("a stage says what is sharded: state, then gradients, then parameters"
 
 TEST_CASE("without parallelism a step has no shards", "[step]") {
   const Program program = final_program({});
-  for (const Input& input : program.inputs) CHECK(input.sharded.empty());
+  for (const Input& input : program.inputs) CHECK(input.divided().empty());
   for (const char* op : {"all_slice", "all_gather_invariant", "psum_scatter"}) CHECK(count(program, op) == 0);
 }
 
 TEST_CASE("the text of a step with shards parses back to the same program", "[step]") {
   const train::Setup setup = setup_of_text(small_images, {stage(3)});
   const std::string text = to_text(*setup.training);
-  CHECK(text.find(" sharded {devices}") != std::string::npos);
+  CHECK(text.find("{devices}] of %") != std::string::npos);
   const Program again = parse_program(text, "step.pmt", all_ops());
   CHECK(to_text(again) == text);
-  CHECK(again.inputs.front().sharded == setup.training->inputs.front().sharded);
+  CHECK(again.inputs.front().layout == setup.training->inputs.front().layout);
 }
 
 TEST_CASE("sharding changes no bit of a run, on every backend", "[step]") {
@@ -376,7 +376,7 @@ TEST_CASE("a run continues with another stage, or without one, to the same bits"
 }
 
 TEST_CASE("a forgotten gather or scatter is a type error", "[step]") {
-  const std::string inputs = "mesh shards=2\nparams %bucket:f32[64]{shards} of %w:[5,3], %c:[30] sharded {shards}\n";
+  const std::string inputs = "mesh shards=2\nparams %bucket:f32[64]{shards} as [128{shards}] of %w:[5,3], %c:[30]\n";
   // A shard is no bucket of the parameters.
   CHECK(refused(inputs + "%v, %d = unpack[shapes=[[5,3],[30]]] %bucket\n")
             .find("unpack: f32[64] is no bucket of these 2 arrays") != std::string::npos);

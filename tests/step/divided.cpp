@@ -1,0 +1,191 @@
+// A step whose parameters devices divide, against finite differences.
+//
+// No layer divides its parameters yet, so each position along `model` computes a network of its own: it has some of the
+// hidden units, and all of the bias of the head. The loss of the step is the sum of the networks' losses.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/step/optimizer.h"
+#include "core/step/step_program.h"
+#include "tests/catch.h"
+#include "tests/model/fixture.h"
+
+using namespace pmaptrain;
+using namespace pmaptrain::testing;
+
+namespace {
+
+constexpr int data_axis = 0, model_axis = 1;
+const Mesh mesh({{"data", 3}, {"model", 2}});
+
+constexpr std::size_t units = 7, units_each = 4;  // of four units the second position has three, and padding
+
+spec::Spec divided_spec() {
+  spec::Spec spec = classifier(mesh);
+  spec.mesh.roles = {AxisSet::of(data_axis), {}, AxisSet::of(model_axis), {}};
+  return spec;
+}
+
+model::Model divided_model(const spec::Spec& spec) {
+  model::Model model = model::make_model(spec, {DType::f64, {3}}, labels, DType::f64);
+  for (model::Parameter& parameter : model.parameters) {
+    const std::vector<int> along{model_axis};
+    if (parameter.name == "dense_0.kernel") parameter.shape = {3, units}, parameter.divided = {{}, along};
+    if (parameter.name == "dense_0.bias") parameter.shape = {units}, parameter.divided = {along};
+    if (parameter.name == "head.kernel") parameter.shape = {units, 3}, parameter.divided = {along};
+    if (parameter.name == "head.bias") parameter.read_along = AxisSet::of(model_axis);
+  }
+  return model;
+}
+
+struct Batch {
+  Numbers inputs, targets, mask{1, 1, 1, 1, 0, 1}, rows{10, 11, 12, 13, 14, 15};
+  Batch() {
+    for (int i = 0; i < 18; ++i) inputs.push_back(std::sin(1.0 + 1.7 * i));
+    for (int i = 0; i < 6; ++i) targets.push_back(i * i % 3);
+  }
+};
+
+Feed initial_parameters() {
+  Feed feed;
+  const auto fill = [&](const char* name, std::size_t count, double phase) {
+    for (std::size_t i = 0; i < count; ++i) feed[name].push_back(0.8 * std::cos(phase + 1.3 * static_cast<double>(i)));
+  };
+  fill("dense_0.kernel", 3 * units, 0.1);
+  fill("dense_0.bias", units, 0.5);
+  fill("head.kernel", units * 3, 0.9);
+  fill("head.bias", 3, 1.4);
+  return feed;
+}
+
+// The mean over the examples of the sum of both networks' losses: no equation of ours takes part.
+double loss_of(const Feed& parameters, const Batch& batch) {
+  double sum = 0, count = 0;
+  for (std::size_t row = 0; row < batch.mask.size(); ++row) {
+    count += batch.mask[row];
+    if (batch.mask[row] == 0) continue;
+    for (std::size_t first = 0; first < units; first += units_each) {
+      Numbers scores = parameters.at("head.bias");
+      for (std::size_t j = first; j < std::min(first + units_each, units); ++j) {
+        double hidden = parameters.at("dense_0.bias")[j];
+        for (std::size_t k = 0; k < 3; ++k) {
+          hidden += batch.inputs[row * 3 + k] * parameters.at("dense_0.kernel")[k * units + j];
+        }
+        for (std::size_t c = 0; c < 3; ++c) scores[c] += std::tanh(hidden) * parameters.at("head.kernel")[j * 3 + c];
+      }
+      double exponentials = 0;
+      for (const double score : scores) exponentials += std::exp(score);
+      sum += std::log(exponentials) - scores[static_cast<std::size_t>(batch.targets[row])];
+    }
+  }
+  return sum / count;
+}
+
+Feed gradients_of(const Feed& parameters, const Batch& batch) {
+  Feed gradients;
+  for (const auto& [name, values] : parameters) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      constexpr double step = 1e-5;
+      Feed above = parameters, below = parameters;
+      above[name][i] += step;
+      below[name][i] -= step;
+      gradients[name].push_back((loss_of(above, batch) - loss_of(below, batch)) / (2 * step));
+    }
+  }
+  return gradients;
+}
+
+double norm_of(const Feed& gradients) {
+  double squares = 0;
+  for (const auto& [name, values] : gradients) {
+    for (const double value : values) squares += value * value;
+  }
+  return std::sqrt(squares);
+}
+
+// Each device has two examples.
+Feed stepped(const spec::Spec& spec, const Feed& parameters, const Batch& batch) {
+  const model::Model model = divided_model(spec);
+  const train::Optimizer optimizer = optimizer_of(spec, model);
+  const Program program = train::train_program(model, spec, optimizer, {2, 1}, all_ops());
+  Feed feed = parameters;
+  add_numbers(feed, train::step_numbers(model, spec, optimizer));
+  feed["inputs"] = batch.inputs;
+  feed["targets"] = batch.targets;
+  feed["mask"] = batch.mask;
+  feed["rows"] = batch.rows;
+  if (spec.train.ema) {
+    for (const auto& [name, values] : parameters) feed["ema/" + name] = values;
+  }
+  return run(program, feed);
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("parameters are in one bucket if they are divided and summed along the same axes", "[step]") {
+  const spec::Spec spec = divided_spec();
+  const model::Model model = divided_model(spec);
+  const std::vector<model::Bucket> buckets = train::buckets_of(model, optimizer_of(spec, model), {});
+  std::vector<Names> names;
+  for (const model::Bucket& bucket : buckets) {
+    names.emplace_back();
+    for (const std::size_t i : bucket.parameters) names.back().push_back(model.parameters[i].name);
+  }
+  const std::vector<Names> expected{{"head.bias"}, {"head.kernel", "dense_0.bias", "dense_0.kernel"}};
+  CHECK(names == expected);
+}
+
+TEST_CASE("gradients of divided parameters match finite differences, and norms count each element once", "[step]") {
+  const Batch batch;
+  const Feed parameters = initial_parameters();
+  const Feed gradients = gradients_of(parameters, batch);
+  const double norm = norm_of(gradients);
+  const auto check_step = [&](const spec::Spec& spec, double factor) {
+    const Feed result = stepped(spec, parameters, batch);
+    CHECK(result.at("count").front() == 5.0);
+    CHECK(result.at("loss").front() == Approx(loss_of(parameters, batch)).epsilon(1e-12));
+    CHECK(result.at("grad_norm").front() == Approx(norm).epsilon(1e-7));
+    for (const auto& [name, values] : parameters) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        INFO(name << "[" << i << "]");
+        const double moved = values[i] - result.at(name)[i];  // plain sgd at rate 1
+        CHECK(moved == Approx(factor * gradients.at(name)[i]).epsilon(1e-6).margin(1e-9));
+        if (!spec.train.ema) continue;
+        const double average = 0.9 * values[i] + 0.1 * result.at(name)[i];
+        CHECK(result.at("ema/" + name)[i] == Approx(average).epsilon(1e-12).margin(1e-12));
+      }
+    }
+  };
+  for (const int stage : {0, 1, 2, 3}) {
+    spec::Spec spec = divided_spec();
+    if (stage > 0) {
+      spec::Fsdp fsdp;
+      fsdp.stage = stage;
+      fsdp.axes = spec.mesh.roles.data;
+      spec.parallelism = spec::Parallelism{fsdp};
+    }
+    INFO("stage " << stage);
+    check_step(spec, 1.0);
+    spec.train.ema = spec::EmaSpec{0.9, true};
+    spec.optimizer.clip_by_global_norm = 0.5 * norm;
+    check_step(spec, 0.5);
+  }
+}
+
+TEST_CASE("a divided gradient that is not finite in one part is refused by all devices", "[step]") {
+  Batch batch;
+  Feed parameters = initial_parameters();
+  parameters["dense_0.kernel"][units - 1] = std::nan("");  // the last unit, of the second position
+  spec::Spec spec = divided_spec();
+  for (const bool judges_update : {false, true}) {
+    if (judges_update) spec.optimizer.rule = spec::Sgd{0.9};
+    const Feed result = stepped(spec, parameters, batch);
+    CHECK(result.at("finite").front() == 0.0);
+    CHECK(result.at("head.bias") == parameters.at("head.bias"));
+    CHECK(result.at("dense_0.bias") == parameters.at("dense_0.bias"));
+  }
+}
