@@ -32,8 +32,11 @@ Shape parse_shape(Lexer& lexer) {
   return shape;
 }
 
-AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op) {
-  AxisSet axes;
+namespace {
+
+// Axes in the order of the text.
+std::vector<int> parse_axis_list(Lexer& lexer, const Mesh& mesh, std::string_view op) {
+  std::vector<int> axes;
   lexer.expect("{");
   if (lexer.accept("}")) return axes;
   do {
@@ -48,11 +51,32 @@ AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op) {
           (op.empty() ? "" : std::string(op) + " names ") + "axis '" + word.text + "', which the mesh does not have",
           near.empty() ? has : has + "; did you mean " + near + "?");
     }
-    if (axes.contains(*axis)) lexer.fail(word, "axis '" + word.text + "' is named twice", "keep one of the two");
-    axes = axes | AxisSet::of(*axis);
+    if (std::find(axes.begin(), axes.end(), *axis) != axes.end()) {
+      lexer.fail(word, "axis '" + word.text + "' is named twice", "keep one of the two");
+    }
+    axes.push_back(*axis);
   } while (lexer.accept(","));
   lexer.expect("}");
   return axes;
+}
+
+}  // namespace
+
+AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op) {
+  AxisSet axes;
+  for (const int axis : parse_axis_list(lexer, mesh, op)) axes = axes | AxisSet::of(axis);
+  return axes;
+}
+
+Layout parse_layout(Lexer& lexer, const Mesh& mesh) {
+  Layout layout;
+  parse_list(lexer, [&] {
+    layout.logical.push_back(lexer.expect_integer());
+    if (lexer.peek().text != "{") return;
+    layout.divided.resize(layout.logical.size());
+    layout.divided.back() = parse_axis_list(lexer, mesh, "");
+  });
+  return layout;
 }
 
 AttributeParser::AttributeParser(Lexer& lexer, const Mesh& mesh, std::string_view op)

@@ -9,6 +9,7 @@
 
 #include "core/graph/lexer.h"
 #include "core/graph/op.h"
+#include "core/mesh/layout.h"
 
 namespace pmaptrain {
 
@@ -17,6 +18,8 @@ Shape parse_shape(Lexer& lexer);
 // Rule 2: a set of axes of the mesh, with the nearest spelling for one that it lacks. `op` names them, if it is not
 // empty.
 AxisSet parse_axes(Lexer& lexer, const Mesh& mesh, std::string_view op);
+// A shape, and behind a dimension the axes that divide it: "[80,96{model}]".
+Layout parse_layout(Lexer& lexer, const Mesh& mesh);
 
 // Reads `name=value` attributes between brackets into an op's fields, which are visited in any order.
 class AttributeParser : public AttributeVisitor {

@@ -4,7 +4,7 @@ namespace pmaptrain {
 namespace {
 
 template <class Arrays, class SizeOf>
-std::vector<std::int64_t> offsets_of(const Arrays& arrays, SizeOf&& size_of) {
+std::vector<std::int64_t> offsets_by_size(const Arrays& arrays, SizeOf&& size_of) {
   std::vector<std::int64_t> offsets{0};
   offsets.reserve(arrays.size() + 1);
   for (const auto& array : arrays) {
@@ -17,11 +17,11 @@ std::vector<std::int64_t> offsets_of(const Arrays& arrays, SizeOf&& size_of) {
 }  // namespace
 
 std::vector<std::int64_t> offsets_in_bucket(std::span<const Shape> shapes) {
-  return offsets_of(shapes, [](const Shape& shape) { return numel(shape); });
+  return offsets_by_size(shapes, [](const Shape& shape) { return numel(shape); });
 }
 
 std::vector<std::int64_t> offsets_in_bucket(std::span<const Type> arrays) {
-  return offsets_of(arrays, [](const Type& type) { return numel(type); });
+  return offsets_by_size(arrays, [](const Type& type) { return numel(type); });
 }
 
 }  // namespace pmaptrain

@@ -10,16 +10,23 @@ Value Builder::new_value(Type type) {
 }
 
 Value Builder::input(Group group, std::string name, Type type) {
+  Layout layout{type.shape};
   const Value value = new_value(std::move(type));
-  program_.inputs.push_back({std::move(name), group, value, std::nullopt});
+  program_.inputs.push_back({std::move(name), group, value, std::nullopt, {}, std::move(layout)});
   return value;
 }
 
-Value Builder::bucket(Group group, std::string name, DType dtype, std::vector<Part> parts, std::int64_t elements,
-                      AxisSet sharded) {
-  const Value value = input(group, std::move(name), {dtype, {elements / mesh().group_size(sharded)}, sharded});
-  program_.inputs.back().parts = std::move(parts);
-  program_.inputs.back().sharded = sharded;
+Value Builder::input(Group group, std::string name, DType dtype, Layout layout) {
+  const Value value = new_value({dtype, local_shape(layout, mesh()), layout.axes()});
+  program_.inputs.push_back({std::move(name), group, value, std::nullopt, {}, std::move(layout)});
+  return value;
+}
+
+Value Builder::bucket(Group group, std::string name, DType dtype, std::vector<Part> parts, Layout layout) {
+  const Value value = input(group, std::move(name), dtype, std::move(layout));
+  Input& bucket = program_.inputs.back();
+  bucket.parts = std::move(parts);
+  program_.types[static_cast<std::size_t>(value.id)].varying = bucket.divided();
   return value;
 }
 

@@ -26,9 +26,10 @@ class Builder {
   Type type(Value value) const { return program_.type(value); }
 
   Value input(Group group, std::string name, Type type);
-  // An input that is a bucket of these parts, of `elements` elements, of which devices have shards along `sharded`.
-  Value bucket(Group group, std::string name, DType dtype, std::vector<Part> parts, std::int64_t elements,
-               AxisSet sharded = {});
+  // An input of which each device has its part.
+  Value input(Group group, std::string name, DType dtype, Layout layout);
+  // An input that is a bucket of these parts, and that its layout divides into shards.
+  Value bucket(Group group, std::string name, DType dtype, std::vector<Part> parts, Layout layout);
   void output(std::string name, Value value) { program_.outputs.push_back({std::move(name), value}); }
 
   // One equation. For a local op whose operands have different sets, inserts the pvary that rule 1 requires. Throws

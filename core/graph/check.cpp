@@ -25,7 +25,7 @@ class Checker {
       for (const Part& part : input.parts) {
         if (!names.insert(part.name).second) fail("two inputs are named '" + part.name + "'");
       }
-      check_parts(input);
+      check_storage(input);
     }
     check_equations(program_.equations, 0);
     for (const Input& input : program_.inputs) check_update(input);
@@ -43,9 +43,9 @@ class Checker {
            region_of_[static_cast<std::size_t>(value.id)] == region;
   }
 
-  void check_parts(const Input& input) {
-    const std::string help = help_for_parts(input, program_.type(input.value), program_.mesh);
-    if (!help.empty()) fail("'" + input.name + "' is no bucket of its parts", nullptr, 0, help);
+  void check_storage(const Input& input) {
+    const StorageError error = storage_error(input, program_.type(input.value), program_.mesh);
+    if (!error.message.empty()) fail(error.message, nullptr, 0, error.help);
   }
 
   void check_equations(const std::vector<Equation>& equations, int here) {
@@ -174,20 +174,58 @@ class Checker {
 
 void check(const Program& program, std::string_view after) { Checker(program, after).run(); }
 
+namespace {
+
+// Why no array of this layout has local arrays of `dtype` on the mesh; empty where one has.
+std::string help_for_layout(const Layout& layout, DType dtype, const Mesh& mesh) {
+  const std::string error = layout_error(layout, mesh);
+  return !error.empty() ? error : size_error({dtype, layout.logical, {}}, mesh);
+}
+
+// Why devices cannot have such parts of an input; empty where they can.
+std::string help_for_input(const Input& input, const Type& type, const Mesh& mesh) {
+  const std::string error = help_for_layout(input.layout, type.dtype, mesh);
+  if (!error.empty()) return error;
+  const AxisSet missing = input.layout.axes() - type.varying;
+  if (!missing.empty()) {
+    return "its parts vary over " + mesh.to_string(input.layout.axes()) + ", and it is " + to_string(type, mesh);
+  }
+  const Shape local = local_shape(input.layout, mesh);
+  return local == type.shape ? ""
+                             : "a device has " + to_string(local) + " of " + to_string(input.layout, mesh) +
+                                   ", and it is " + to_string(type, mesh);
+}
+
+// Why a bucket cannot have its parts; empty where it can.
 std::string help_for_parts(const Input& input, const Type& type, const Mesh& mesh) {
-  if (input.parts.empty()) return input.sharded.empty() ? "" : "a bucket has shards, and it has no parts";
   for (const Part& part : input.parts) {
-    const std::string error = size_error({type.dtype, part.shape, {}}, mesh);
-    if (!error.empty()) return "'" + part.name + "': " + error;
+    const auto of_part = [&](const std::string& why) { return "'" + part.name + "': " + why; };
+    const std::string error = help_for_layout(part.layout, type.dtype, mesh);
+    if (!error.empty()) return of_part(error);
+    const AxisSet axes = part.layout.axes();
+    if (!(axes & input.layout.axes()).empty()) {
+      return of_part("the bucket is divided along " + mesh.to_string(axes & input.layout.axes()) + " already");
+    }
+    if (!type.varying.contains(axes)) {
+      return of_part("it varies over " + mesh.to_string(axes) + ", and the bucket is " + to_string(type, mesh));
+    }
   }
-  if (!input.sharded.empty() && type.varying != input.sharded) {
-    return "its shards vary over " + mesh.to_string(input.sharded) + ", and it is " + to_string(type, mesh);
-  }
-  const std::int64_t least = offsets_of(input.parts).back(), shards = mesh.group_size(input.sharded);
+  const std::int64_t least = offsets_of(input.parts, mesh).back(), shards = mesh.group_size(input.layout.axes());
   if (type.shape.size() == 1 && type.shape[0] % bucket_unit == 0 && type.shape[0] * shards >= least) return "";
   return "its parts need one dimension of a multiple of " + std::to_string(bucket_unit) + " elements, at least " +
          std::to_string(least) + (shards == 1 ? "" : " in the " + std::to_string(shards) + " shards together") +
          ", and it has " + to_string(type.shape);
+}
+
+}  // namespace
+
+StorageError storage_error(const Input& input, const Type& type, const Mesh& mesh) {
+  std::string help = help_for_input(input, type, mesh);
+  if (!help.empty()) return {"'" + input.name + "' cannot be divided so", std::move(help)};
+  if (input.parts.empty()) return {};
+  help = help_for_parts(input, type, mesh);
+  return help.empty() ? StorageError{}
+                      : StorageError{"'" + input.name + "' is no bucket of its parts", std::move(help)};
 }
 
 }  // namespace pmaptrain

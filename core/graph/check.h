@@ -14,7 +14,10 @@ namespace pmaptrain {
 // that shows the equations around the failure; `after` names the pass.
 void check(const Program& program, std::string_view after = {});
 
-// What is wrong with a bucket of this type and these parts; empty if nothing is.
-std::string help_for_parts(const Input& input, const Type& type, const Mesh& mesh);
+// What is wrong with the layout of an input of this type, or with its parts. Both are empty if nothing is.
+struct StorageError {
+  std::string message, help;
+};
+StorageError storage_error(const Input& input, const Type& type, const Mesh& mesh);
 
 }  // namespace pmaptrain

@@ -103,29 +103,29 @@ class Parser {
     if (!parts_.try_emplace(name.text).second) fail_defined(name);
     lexer_.expect(":");
     Type type = parse_type();
+    std::optional<Layout> layout;
+    if (lexer_.peek().text == "as") {
+      lexer_.next();
+      layout = parse_layout(lexer_, program_.mesh);
+    }
     std::vector<Part> parts;
-    AxisSet sharded;
     if (lexer_.peek().text == "of") {
       lexer_.next();
       do {
         const Token part = parse_new_name(parts_);
         parts_[part.text] = Value{};
         lexer_.expect(":");
-        parts.push_back({part.text, parse_shape(lexer_)});
+        parts.push_back({part.text, parse_layout(lexer_, program_.mesh)});
       } while (lexer_.accept(","));
-      if (lexer_.peek().text == "sharded") {
-        lexer_.next();
-        sharded = parse_axes(lexer_, program_.mesh, "");
-      }
     }
     lexer_.expect_end_of_line();
     inputs_.emplace(name.text, program_.inputs.size());
     names_[name.text] = builder_.input(group, name.text, std::move(type));
     Input& input = program_.inputs.back();
     input.parts = std::move(parts);
-    input.sharded = sharded;
-    const std::string help = help_for_parts(input, program_.type(input.value), program_.mesh);
-    if (!help.empty()) lexer_.fail(name, "'" + name.text + "' is no bucket of its parts", help);
+    if (layout) input.layout = std::move(*layout);
+    const StorageError error = storage_error(input, program_.type(input.value), program_.mesh);
+    if (!error.message.empty()) lexer_.fail(name, error.message, error.help);
   }
 
   void parse_update() {

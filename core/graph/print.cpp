@@ -25,10 +25,13 @@ class Printer {
     for (const Input& input : program_.inputs) {
       names_[input.value.id] = "%" + input.name;
       text_ += std::string(to_string(input.group)) + " " + typed(input.value);
-      for (std::size_t i = 0; i < input.parts.size(); ++i) {
-        text_ += (i == 0 ? " of %" : ", %") + input.parts[i].name + ":" + to_string(input.parts[i].shape);
+      if (input.layout != Layout{program_.type(input.value).shape}) {
+        text_ += " as " + to_string(input.layout, program_.mesh);
       }
-      if (!input.sharded.empty()) text_ += " sharded " + program_.mesh.to_string(input.sharded);
+      for (std::size_t i = 0; i < input.parts.size(); ++i) {
+        const Part& part = input.parts[i];
+        text_ += (i == 0 ? " of %" : ", %") + part.name + ":" + to_string(part.layout, program_.mesh);
+      }
       text_ += "\n";
     }
     print_equations(program_.equations, "");

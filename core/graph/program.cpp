@@ -87,24 +87,55 @@ std::vector<Variable> variables_of(const Program& program) {
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
     const Type& type = program.type(input.value);
-    if (input.parts.empty()) variables.push_back({input.name, input.group, type, i, 0});
-    const std::vector<std::int64_t> offsets = offsets_of(input.parts);
+    const auto add = [&](const std::string& name, const Layout& layout, AxisSet divided, std::int64_t begin) {
+      const Type logical{type.dtype, layout.logical, type.varying - divided};
+      variables.push_back({name, input.group, logical, layout, divided, i, begin});
+    };
+    if (input.parts.empty()) add(input.name, input.layout, input.layout.axes(), 0);
+    const std::vector<std::int64_t> offsets = offsets_of(input.parts, program.mesh);
     for (std::size_t k = 0; k < input.parts.size(); ++k) {
       const Part& part = input.parts[k];
-      variables.push_back({part.name,
-                           input.group,
-                           {type.dtype, part.shape, type.varying - input.sharded},
-                           i,
-                           static_cast<std::size_t>(offsets[k]) * size_of(type.dtype)});
+      add(part.name, part.layout, input.layout.axes() | part.layout.axes(), offsets[k]);
     }
   }
   return variables;
 }
 
-std::vector<std::int64_t> offsets_of(std::span<const Part> parts) {
+std::vector<StridedCopy> copies_of(const Program& program, const Variable& variable, std::int64_t begin,
+                                   std::int64_t count) {
+  const Input& input = program.inputs[variable.input];
+  std::vector<StridedCopy> copies = copies_of(variable.layout, program.mesh, begin, count);
+  if (input.parts.empty()) return copies;
+  if (input.layout.axes().empty()) {
+    for (StridedCopy& copy : copies) copy.local += variable.begin;
+    return copies;
+  }
+  // Shards end anywhere in a run. A shard and a part of an array are of different axes, so the first device that has
+  // both is at the sum of their coordinates.
+  std::vector<StridedCopy> of_shards;
+  for (const StridedCopy& copy : copies) {
+    for (std::int64_t i = 0; i < copy.times; ++i) {
+      const std::int64_t at = variable.begin + copy.local + i * copy.run;
+      for (StridedCopy part : copies_of(input.layout, program.mesh, at, copy.run)) {
+        part.device += copy.device;
+        part.logical += copy.logical + i * copy.stride;
+        append_run(of_shards, part);
+      }
+    }
+  }
+  return of_shards;
+}
+
+AxisSet Input::divided() const {
+  AxisSet axes = layout.axes();
+  for (const Part& part : parts) axes = axes | part.layout.axes();
+  return axes;
+}
+
+std::vector<std::int64_t> offsets_of(std::span<const Part> parts, const Mesh& mesh) {
   std::vector<Shape> shapes;
   shapes.reserve(parts.size());
-  for (const Part& part : parts) shapes.push_back(part.shape);
+  for (const Part& part : parts) shapes.push_back(local_shape(part.layout, mesh));
   return offsets_in_bucket(shapes);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/op.h"
+#include "core/mesh/layout.h"
 
 namespace pmaptrain {
 
@@ -49,7 +50,7 @@ constexpr bool is_kept(Group group) { return is_of_model(group) || group == Grou
 // An array in a bucket. core/graph/bucket.h says where it begins.
 struct Part {
   std::string name;
-  Shape shape;
+  Layout layout;
   friend bool operator==(const Part&, const Part&) = default;
 };
 
@@ -57,12 +58,16 @@ struct Input {
   std::string name;
   Group group = Group::batch;
   Value value;
-  std::optional<Value> next;     // rule 4: params and state name the value that replaces them after the step
-  Place update_place = {};       // where program text says so
-  std::vector<Part> parts = {};  // of a bucket: the arrays that it contains, which have names of their own
-  // Of a bucket: the axes along which devices have equal shards of it, in group order. `value` is the shard, which
-  // varies over them.
-  AxisSet sharded = {};
+  std::optional<Value> next;  // rule 4: params and state name the value that replaces them after the step
+  Place update_place = {};    // where program text says so
+  // How devices share the array: `value` is the local one, which varies over the axes that divide it. Along other axes
+  // over which it varies, positions have arrays of their own. A bucket is divided into shards.
+  Layout layout;
+  // Of a bucket: the arrays that it contains, which have names of their own. The bucket has the local array of each.
+  std::vector<Part> parts = {};
+
+  // The axes that divide the array or, of a bucket, the bucket or any of its parts.
+  AxisSet divided() const;
 };
 
 struct Output {
@@ -94,18 +99,25 @@ struct Program {
 std::vector<Type> types_of(const Program& program, std::span<const Value> values);
 
 // The offset of each part, and then the end of the last one, in elements (core/graph/bucket.h).
-std::vector<std::int64_t> offsets_of(std::span<const Part> parts);
+std::vector<std::int64_t> offsets_of(std::span<const Part> parts, const Mesh& mesh);
 
 // An array that the caller of a program sets or reads: an input, or a part of an input that is a bucket.
 struct Variable {
   std::string_view name;  // of the input or the part, which outlives this
   Group group = Group::batch;
-  Type type;              // of a part of a sharded bucket: of the whole part, which no device has
-  std::size_t input = 0;  // index among the inputs
-  std::size_t begin = 0;  // bytes from the beginning of the input; of a sharded one, from that of its first shard
+  Type type;               // of the logical array, which no device has if it is divided
+  Layout layout;           // of the array, without the division of a bucket into shards
+  AxisSet divided;         // all axes that divide it, those of shards included
+  std::size_t input = 0;   // index among the inputs
+  std::int64_t begin = 0;  // of a part: where its local array begins in the bucket, in elements
 };
 // In the order of the inputs and their parts.
 std::vector<Variable> variables_of(const Program& program);
+
+// Where `count` elements of a variable are from element `begin` on: StridedCopy::local counts from the beginning of the
+// local array of the input.
+std::vector<StridedCopy> copies_of(const Program& program, const Variable& variable, std::int64_t begin,
+                                   std::int64_t count);
 
 // Gives back the room that the program's lists have for more.
 void shrink(Program& program);

@@ -4,6 +4,14 @@
 
 namespace pmaptrain {
 
+std::vector<int> AxisSet::list() const {
+  std::vector<int> axes;
+  for (int axis = 0; axis < 32; ++axis) {
+    if (contains(axis)) axes.push_back(axis);
+  }
+  return axes;
+}
+
 std::int64_t Mesh::devices() const { return group_size(all()); }
 
 std::optional<int> Mesh::find(std::string_view name) const {
@@ -68,6 +76,12 @@ std::vector<std::string> Mesh::names() const {
   std::vector<std::string> names;
   for (const Axis& axis : axes_) names.push_back(axis.name);
   return names;
+}
+
+Mesh Mesh::only(AxisSet axes) const {
+  std::vector<Axis> kept;
+  for (const int axis : axes.list()) kept.push_back(axes_[static_cast<std::size_t>(axis)]);
+  return Mesh(std::move(kept));
 }
 
 std::string Mesh::to_string(AxisSet axes) const {

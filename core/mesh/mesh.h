@@ -29,6 +29,7 @@ class AxisSet {
   constexpr bool contains(int axis) const { return (bits_ >> axis & 1u) != 0; }
   constexpr bool contains(AxisSet other) const { return (bits_ & other.bits_) == other.bits_; }
   constexpr std::uint32_t bits() const { return bits_; }
+  std::vector<int> list() const;  // the axes, in mesh order
 
   friend constexpr AxisSet operator|(AxisSet a, AxisSet b) { return AxisSet(a.bits_ | b.bits_); }
   friend constexpr AxisSet operator&(AxisSet a, AxisSet b) { return AxisSet(a.bits_ & b.bits_); }
@@ -70,6 +71,8 @@ class Mesh {
   std::vector<std::int64_t> group(std::int64_t device, AxisSet axes) const;
 
   std::vector<std::string> names() const;
+  // The mesh of these axes alone.
+  Mesh only(AxisSet axes) const;
   // "{model_replicas, data_shards}", in mesh order; "{}" for none.
   std::string to_string(AxisSet axes) const;
 

@@ -17,10 +17,11 @@ std::string variables_text(const Program& program, int width) {
     if (!is_kept(input.group)) continue;
     const Type& type = program.type(input.value);
     add(std::string(to_string(input.group)), input.name, "", type);
-    const std::vector<std::int64_t> offsets = offsets_of(input.parts);
+    const std::vector<std::int64_t> offsets = offsets_of(input.parts, program.mesh);
     for (std::size_t i = 0; i < input.parts.size(); ++i) {
       const Part& part = input.parts[i];
-      add("", "  " + part.name, std::to_string(offsets[i]), {type.dtype, part.shape, type.varying});
+      add("", "  " + part.name, std::to_string(offsets[i]),
+          {type.dtype, local_shape(part.layout, program.mesh), type.varying});
     }
   }
   return "kept from step to step; a part of a bucket begins at its first element:\n" +

@@ -1,6 +1,7 @@
 #include "core/runtime/backend.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/base/error.h"
@@ -21,32 +22,8 @@ Module::Module(Source source, Processes processes, bool divides_members)
   for (std::size_t e = 0; e < source_.entries.size(); ++e) {
     const Program& program = *source_.entries[e].program;
     variables_.push_back(variables_of(program));
-    std::vector<Variable> handled;  // the buckets first
-    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-      const Input& input = program.inputs[i];
-      if (!input.parts.empty()) handled.push_back({input.name, input.group, program.type(input.value), i, 0});
-    }
-    handled.insert(handled.end(), variables_.back().begin(), variables_.back().end());
-    for (const Variable& variable : handled) {
-      if (variable.group == Group::batch) continue;
-      const auto [at, is_new] = inputs_.try_emplace(variable.name, static_cast<std::int32_t>(values_.size()));
-      if (is_new) {
-        const Input& input = program.inputs[variable.input];
-        const bool is_divided = !input.sharded.empty() && variable.name != input.name;
-        values_.push_back({variable.type, static_cast<std::int32_t>(e), static_cast<std::int32_t>(variable.input), true,
-                           variable.begin, is_divided ? inputs_.at(input.name) : -1});
-        continue;
-      }
-      const ModuleValue& known = values_[static_cast<std::size_t>(at->second)];
-      const Program& first = *source_.entries[static_cast<std::size_t>(known.entry)].program;
-      const std::string& whole = first.inputs[static_cast<std::size_t>(known.index)].name;
-      const bool same_place = known.begin == variable.begin && whole == program.inputs[variable.input].name;
-      if (known.type == variable.type && same_place && first.mesh == program.mesh) continue;
-      fail_running("input '" + std::string(variable.name) + "' is " + to_string(known.type, first.mesh) +
-                   " in the entry '" + source_.entries[static_cast<std::size_t>(known.entry)].name + "' and " +
-                   to_string(variable.type, program.mesh) + (same_place ? "" : " of another bucket") +
-                   " in the entry '" + source_.entries[e].name + "'");
-    }
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) add_input(e, i);
+    for (std::size_t k = 0; k < variables_.back().size(); ++k) add_variable(e, k);
     std::map<std::string_view, std::int32_t>& outputs = outputs_.emplace_back();
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
       const Output& output = program.outputs[i];
@@ -55,6 +32,48 @@ Module::Module(Source source, Processes processes, bool divides_members)
           {program.type(output.value), static_cast<std::int32_t>(e), static_cast<std::int32_t>(i), false});
     }
   }
+}
+
+void Module::add_input(std::size_t entry, std::size_t index) {
+  const Program& program = *source_.entries[entry].program;
+  const Input& input = program.inputs[index];
+  if (input.group == Group::batch) return;
+  const Type& type = program.type(input.value);
+  const auto [at, is_new] = stored_.try_emplace(input.name, static_cast<std::int32_t>(values_.size()));
+  if (!is_new) return check_same(input.name, at->second, type, entry, true);
+  values_.push_back({type, static_cast<std::int32_t>(entry), static_cast<std::int32_t>(index), true});
+  if (!input.parts.empty()) inputs_.try_emplace(input.name, at->second);
+}
+
+void Module::add_variable(std::size_t entry, std::size_t k) {
+  const Program& program = *source_.entries[entry].program;
+  const Variable& variable = variables_[entry][k];
+  if (variable.group == Group::batch) return;
+  const std::int32_t stored = stored_.at(program.inputs[variable.input].name);
+  const auto [at, is_new] = inputs_.try_emplace(variable.name, static_cast<std::int32_t>(values_.size()));
+  if (is_new) {
+    const std::size_t begin = static_cast<std::size_t>(variable.begin) * size_of(variable.type.dtype);
+    values_.push_back({variable.type, static_cast<std::int32_t>(entry), static_cast<std::int32_t>(variable.input), true,
+                       begin, stored, variable.divided.empty() ? -1 : static_cast<std::int32_t>(k)});
+    return;
+  }
+  const std::vector<Variable>& first = variables_[static_cast<std::size_t>(value({at->second}).entry)];
+  const auto known =
+      std::find_if(first.begin(), first.end(), [&](const Variable& other) { return other.name == variable.name; });
+  const bool same_place = known != first.end() && known->begin == variable.begin && known->layout == variable.layout &&
+                          known->divided == variable.divided && value({at->second}).stored == stored;
+  check_same(variable.name, at->second, variable.type, entry, same_place);
+}
+
+void Module::check_same(std::string_view name, std::int32_t id, const Type& type, std::size_t entry,
+                        bool same_place) const {
+  const ModuleValue& known = value({id});
+  const Entry& first = source_.entries[static_cast<std::size_t>(known.entry)];
+  const Mesh &mesh = source_.entries[entry].program->mesh, &first_mesh = first.program->mesh;
+  if (known.type == type && same_place && first_mesh == mesh) return;
+  fail_running("input '" + std::string(name) + "' is " + to_string(known.type, first_mesh) + " in the entry '" +
+               first.name + "' and " + to_string(type, mesh) + (same_place ? "" : " of another bucket") +
+               " in the entry '" + source_.entries[entry].name + "'");
 }
 
 std::span<const std::int64_t> Module::members_or_all(std::span<const std::int64_t> members) const {
@@ -83,34 +102,45 @@ void Module::clear_slices(Handle input) {
 void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
   check_member(member);
   if (!member_share_.has(member)) return;
-  if (value(input).bucket < 0) return fill_slices(input, member, make);
+  if (!has_parts(input)) return fill_slices(input, member, make);
   Module::fill_slices(input, member, make);
 }
 
 void Module::clear(Handle input) {
-  if (value(input).bucket < 0) return clear_slices(input);
+  if (!has_parts(input)) return clear_slices(input);
   Module::clear_slices(input);
 }
 
-AxisSet Module::shard_axes(Handle part) const {
-  const ModuleValue& of = value(part);
-  return program(static_cast<std::size_t>(of.entry)).inputs[static_cast<std::size_t>(of.index)].sharded;
+const Variable& Module::variable_of(Handle handle) const {
+  const ModuleValue& of = value(handle);
+  return variables_[static_cast<std::size_t>(of.entry)][static_cast<std::size_t>(of.variable)];
 }
 
 bool Module::is_sharded(Handle handle) const {
-  if (value(handle).bucket < 0) return false;
-  return share(static_cast<std::size_t>(value(handle).entry)).divides(shard_axes(handle));
+  return has_parts(handle) && share(static_cast<std::size_t>(value(handle).entry)).divides(variable_of(handle).divided);
 }
 
-template <class F>
-void Module::for_each_shard(Handle part, std::size_t offset, std::size_t size, F&& f) const {
-  const std::size_t shard = slice_bytes({value(part).bucket});
-  for (std::size_t done = 0; done < size;) {
-    const std::size_t at = value(part).begin + offset + done;
-    const std::size_t count = std::min(size - done, shard - at % shard);
-    f(at / shard, at % shard, done, count);
-    done += count;
+std::vector<Module::LocalCopy> Module::local_copies(Handle handle, std::size_t offset, std::size_t bytes) const {
+  const ModuleValue& of = value(handle);
+  const std::size_t size = size_of(of.type.dtype);
+  if (offset % size != 0 || bytes % size != 0) fail_running("a range of bytes that ends within an element");
+  const auto count_of = [&](std::size_t in_bytes) { return static_cast<std::int64_t>(in_bytes / size); };
+  const auto bytes_of = [&](std::int64_t count) { return static_cast<std::size_t>(count) * size; };
+  std::vector<LocalCopy> copies;
+  for (const StridedCopy& copy :
+       copies_of(program(static_cast<std::size_t>(of.entry)), variable_of(handle), count_of(offset), count_of(bytes))) {
+    copies.push_back({copy.device, bytes_of(copy.local), bytes_of(copy.logical), bytes_of(copy.run),
+                      static_cast<std::size_t>(copy.times), bytes_of(copy.stride)});
   }
+  return copies;
+}
+
+void Module::LocalCopy::gather(std::span<const std::byte> range, std::span<std::byte> runs) const {
+  for (std::size_t i = 0; i < times; ++i) std::memcpy(&runs[i * run], &range[logical + i * stride], run);
+}
+
+void Module::LocalCopy::scatter(std::span<const std::byte> runs, std::span<std::byte> range) const {
+  for (std::size_t i = 0; i < times; ++i) std::memcpy(&range[logical + i * stride], &runs[i * run], run);
 }
 
 Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
@@ -120,21 +150,24 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
     if (!member_share_.has(to.member)) return {};
   }
   check_write(input, to, bytes.size(), offset);
-  if (value(input).bucket < 0) return write_slices(input, to, bytes, offset);
-  const Handle bucket{value(input).bucket};
+  if (!has_parts(input)) return write_slices(input, to, bytes, offset);
   const Mesh& mesh = mesh_of(input);
-  const AxisSet axes = shard_axes(input);
+  const AxisSet axes = variable_of(input).divided, others = mesh.all() - axes;
   Ticket last;
-  for_each_shard(input, offset.value_or(0), bytes.size(),
-                 [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
-                   for (std::int64_t d = 0; d < mesh.devices(); ++d) {
-                     if (mesh.position(d, axes) != static_cast<std::int64_t>(place) || !has(bucket, d)) continue;
-                     if (to.device != every_device &&
-                         mesh.position(d, mesh.all() - axes) != mesh.position(to.device, mesh.all() - axes))
-                       continue;
-                     last = write_slices(bucket, {d, to.member}, bytes.subspan(done, count), begin);
-                   }
-                 });
+  for (const LocalCopy& copy : local_copies(input, offset.value_or(0), bytes.size())) {
+    std::vector<std::byte> runs;
+    if (copy.times > 1) {
+      runs.resize(copy.bytes());
+      copy.gather(bytes, runs);
+    }
+    const std::span<const std::byte> source = copy.times > 1 ? runs : bytes.subspan(copy.logical, copy.run);
+    for (std::int64_t d = 0; d < mesh.devices(); ++d) {
+      if (mesh.position(d, axes) != mesh.position(copy.device, axes) || !has(stored(input), d)) continue;
+      if (to.device != every_device && mesh.position(d, others) != mesh.position(to.device, others)) continue;
+      last = write_slices(stored(input), {d, to.member}, source, copy.local);
+    }
+    if (copy.times > 1) wait(last);
+  }
   return last;
 }
 
@@ -179,37 +212,44 @@ void Module::share_of_members(std::span<const std::int64_t> members, std::span<s
 Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
                              std::optional<int> to) {
   check_read(handle, from, offset, into.size());
-  if (value(handle).bucket < 0) return read_slice(handle, from, into, offset);
-  const Handle bucket{value(handle).bucket};
+  if (!has_parts(handle)) return read_slice(handle, from, into, offset);
+  const Handle local = stored(handle);
   const Mesh& mesh = mesh_of(handle);
-  const AxisSet axes = shard_axes(handle);
+  const AxisSet axes = variable_of(handle).divided;
   const Share share = this->share(static_cast<std::size_t>(value(handle).entry));
-  const bool divided = is_sharded(handle);
+  const bool exchanges = is_sharded(handle);
   const int first_process = member_share_.first_process();
   const std::vector<std::int64_t> group = mesh.group(from.device, axes);
+  const std::vector<LocalCopy> copies = local_copies(handle, offset, into.size());
+  std::vector<std::vector<std::byte>> runs(copies.size());  // of those that are several
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
   Ticket last;
-  const auto read_shard = [&](std::size_t place, std::size_t begin, std::size_t done, std::size_t count) {
-    const std::span<std::byte> memory = into.subspan(done, count);
-    if (!divided) {
-      last = read_slice(bucket, {group[place], from.member}, memory, begin);
-      return;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const LocalCopy& copy = copies[i];
+    if (copy.times > 1) runs[i].resize(copy.bytes());
+    const std::span<std::byte> memory = copy.times > 1 ? runs[i] : into.subspan(copy.logical, copy.run);
+    if (!exchanges) {
+      const std::int64_t device = group[static_cast<std::size_t>(mesh.position(copy.device, axes))];
+      last = read_slice(local, {device, from.member}, memory, copy.local);
+      continue;
     }
-    // The process that has the first device with this shard sends it to the others.
-    const std::int64_t device = mesh.device_at(static_cast<std::int64_t>(place), axes);
-    const int owner = share.process_of(device);
-    if (owner == share.process()) last = read_slice(bucket, {device, from.member}, memory, begin);
+    // The process that has the first device with this part sends it to the others.
+    const int owner = share.process_of(copy.device);
+    if (owner == share.process()) last = read_slice(local, {copy.device, from.member}, memory, copy.local);
     for (int process = 0; process < share.processes(); ++process) {
       if (process == owner || process != to.value_or(process)) continue;
-      if (owner == share.process()) sends.push_back({first_process + process, memory.data(), count});
-      if (process == share.process()) receives.push_back({first_process + owner, memory.data(), count});
+      if (owner == share.process()) sends.push_back({first_process + process, memory.data(), memory.size()});
+      if (process == share.process()) receives.push_back({first_process + owner, memory.data(), memory.size()});
     }
-  };
-  for_each_shard(handle, offset, into.size(), read_shard);
-  if (!divided) return last;
-  wait(last);
-  processes_.transport->exchange(sends, receives);
+  }
+  const bool is_strided =
+      std::any_of(copies.begin(), copies.end(), [](const LocalCopy& copy) { return copy.times > 1; });
+  if (exchanges || is_strided) wait(last);
+  if (exchanges) processes_.transport->exchange(sends, receives);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    if (copies[i].times > 1) copies[i].scatter(runs[i], into);
+  }
   return last;
 }
 
@@ -219,38 +259,41 @@ Handle Module::input(std::string_view name) const {
   return {found->second};
 }
 
-void Module::read_every_device(Handle value, std::int64_t member, std::span<std::byte> into) {
+void Module::read_every_instance(Handle value, std::int64_t member, std::span<std::byte> into) {
   check_member(member);
-  if (member_share_.has(member)) read_every_device_here(value, member, into);
+  if (member_share_.has(member)) read_every_instance_here(value, member, into);
   share_of_members({&member, 1}, into);
 }
 
-void Module::read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into) {
+void Module::read_every_instance_here(Handle value, std::int64_t member, std::span<std::byte> into) {
   const std::size_t slice = slice_bytes(value);
   const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
-  const auto part_of = [&](int process) {
-    const IndexRange devices = share.devices(process);
-    return into.subspan(static_cast<std::size_t>(devices.first) * slice,
-                        static_cast<std::size_t>(devices.count) * slice);
-  };
-  const IndexRange own = share.devices();
-  Ticket last;
-  for (std::int64_t i = 0; i < own.count; ++i) {
-    const std::span<std::byte> memory = part_of(share.process()).subspan(static_cast<std::size_t>(i) * slice, slice);
-    last = read_here(value, {own.first + i, member}, memory);
-  }
-  wait(last);
-  if (share.is_whole()) return;
+  const AxisSet axes = type(value).varying;
+  const int first_process = member_share_.first_process();
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;
-  const std::span<const std::byte> mine = part_of(share.process());
-  const int first_process = member_share_.first_process();
-  for (int process = 0; process < share.processes(); ++process) {
-    if (process == share.process()) continue;
-    sends.push_back({first_process + process, mine.data(), mine.size()});
-    receives.push_back({first_process + process, part_of(process).data(), part_of(process).size()});
+  Ticket last;
+  // The process that has the first device with an instance sends it to the others, with its next ones.
+  for (std::int64_t i = 0, next = 0; i < share.mesh().group_size(axes); i = next) {
+    const auto owner_of = [&](std::int64_t instance) {
+      return share.process_of(share.mesh().device_at(instance, axes));
+    };
+    const int owner = owner_of(i);
+    for (next = i; next < share.mesh().group_size(axes) && owner_of(next) == owner; ++next) {
+      if (owner != share.process()) continue;
+      last = read_here(value, {share.mesh().device_at(next, axes), member},
+                       into.subspan(static_cast<std::size_t>(next) * slice, slice));
+    }
+    const std::span<std::byte> run =
+        into.subspan(static_cast<std::size_t>(i) * slice, static_cast<std::size_t>(next - i) * slice);
+    for (int process = 0; process < share.processes(); ++process) {
+      if (process == owner) continue;
+      if (owner == share.process()) sends.push_back({first_process + process, run.data(), run.size()});
+      if (process == share.process()) receives.push_back({first_process + owner, run.data(), run.size()});
+    }
   }
-  processes_.transport->exchange(sends, receives);
+  wait(last);
+  if (!share.is_whole()) processes_.transport->exchange(sends, receives);
 }
 
 Handle Module::output(std::size_t entry, std::string_view name) const {

@@ -222,20 +222,20 @@ class Module {
                                StepTrace& trace) = 0;
 
   // Sets an input, or a part of one, on one device or all devices that this process has, of one member or all members.
-  // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on. A part of a
-  // sharded bucket is written to the shards of the device's group.
+  // Without `offset`, `value` is the whole input; with it, `value` replaces the bytes from `offset` on. Of an
+  // array that devices divide, each of the device's group gets its part, and the call returns when all have theirs.
   Ticket write(Handle input, DeviceOfMember to, std::span<const std::byte> value,
                std::optional<std::size_t> offset = std::nullopt);
   // Sets an input of a member, on all devices that this process has, to what `make` writes into memory of its size, and
   // waits for this. Throws what `make` throws; the input is then undefined. On a CPU the memory is the module's own, so
-  // the value is held once; a part of a sharded bucket is made in other memory.
+  // the value is held once; an array that devices divide is made in other memory.
   void fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make);
   // Sets an input to zero, on all devices that this process has and for all members, and waits for this.
   void clear(Handle input);
   // Reads bytes from `offset` on of a device's slice: of an input as the last step left it, or of an output as the last
   // step of its entry computed it. An output that is also an input, or the new value of one, becomes undefined when
-  // that input is written, updated by another entry, or refilled. A part of a sharded bucket is read from the shards of
-  // the device's group. If processes have different members, or different shards of the value (is_divided()), all of
+  // that input is written, updated by another entry, or refilled. An array that devices divide is read from the parts
+  // of the device's group. If processes have different members, or different parts of the value (is_divided()), all of
   // them must make the same call, but for the device, and the bytes are there when it returns: in all processes, or in
   // process `to` alone. Of a member that other processes have, the first of them reads its device.
   Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0,
@@ -243,16 +243,20 @@ class Module {
   // Reads a value of a member of this process for itself: only processes that have the member make the call, and one
   // alone may, unless is_sharded().
   Ticket read_here(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0);
-  // Whether it is a part of a sharded bucket, of which processes have different shards.
+  // Whether processes have different parts of a variable.
   bool is_sharded(Handle value) const;
   // Whether read() of the value is a call of all processes.
   bool is_divided(Handle value) const { return !member_share_.is_whole() || is_sharded(value); }
+  // The input that has a variable: the local arrays of devices, one by one. Another value is what it is.
+  Handle stored(Handle value) const {
+    return this->value(value).stored < 0 ? value : Handle{this->value(value).stored};
+  }
 
-  // Reads the slices of all devices of a member, in device order, and returns when that is done. Every process must
-  // call it, because the processes exchange their slices.
-  void read_every_device(Handle value, std::int64_t member, std::span<std::byte> into);
+  // Reads all instances of a value of a member, in their order, and returns when that is done. Every process must call
+  // it, because the processes exchange their instances.
+  void read_every_instance(Handle value, std::int64_t member, std::span<std::byte> into);
   // The same for a member of this process: only processes that have it make the call.
-  void read_every_device_here(Handle value, std::int64_t member, std::span<std::byte> into);
+  void read_every_instance_here(Handle value, std::int64_t member, std::span<std::byte> into);
   // Gives all processes, or process `to` alone, what those that have a member know of it: `bytes` has as many bytes for
   // each of `members`. All processes must call it. If they have different members, it is one exchange, whatever the
   // number of members.
@@ -285,8 +289,9 @@ class Module {
     std::int32_t entry;  // the output's entry, or the first entry that has the input
     std::int32_t index;  // index among the inputs or the outputs of that program
     bool is_input;
-    std::size_t begin = 0;     // for a part of an input: its byte offset in the input
-    std::int32_t bucket = -1;  // for a part of a sharded bucket: the bucket's handle
+    std::size_t begin = 0;       // for a part of an input that is not divided: its byte offset in the input
+    std::int32_t stored = -1;    // for a variable: the handle of its input
+    std::int32_t variable = -1;  // for one of which devices have parts: which of the variables of the entry
   };
   // write(), fill(), clear() and read() of values of which each device has a slice.
   virtual Ticket write_slices(Handle input, DeviceOfMember to, std::span<const std::byte> value,
@@ -307,12 +312,26 @@ class Module {
  private:
   std::string name_of(Handle input) const;
   const Mesh& mesh_of(Handle handle) const { return program(static_cast<std::size_t>(value(handle).entry)).mesh; }
-  AxisSet shard_axes(Handle part) const;
-  // Calls f(place in the group, offset in the shard, range of the bytes) for each shard that has some of `size` bytes
-  // of a part of a sharded bucket, from `offset` on.
-  template <class F>
-  void for_each_shard(Handle part, std::size_t offset, std::size_t size, F&& f) const;
-  // Where a bucket is sharded over processes, `to` is one of those of the member, counted from the first of them.
+  // A StridedCopy in bytes.
+  struct LocalCopy {
+    std::int64_t device;
+    std::size_t local, logical, run, times, stride;
+    std::size_t bytes() const { return run * times; }
+    // From a range of the variable to the runs one after another, and back.
+    void gather(std::span<const std::byte> range, std::span<std::byte> runs) const;
+    void scatter(std::span<const std::byte> runs, std::span<std::byte> range) const;
+  };
+  // Where devices have a range of a variable.
+  std::vector<LocalCopy> local_copies(Handle variable, std::size_t offset, std::size_t bytes) const;
+  // Whether devices have parts of a variable.
+  bool has_parts(Handle handle) const { return value(handle).variable >= 0; }
+  const Variable& variable_of(Handle handle) const;
+  void add_input(std::size_t entry, std::size_t index);
+  void add_variable(std::size_t entry, std::size_t index);
+  // Throws Error (failed) unless an entry has an input that another entry has too with the same type, and where
+  // `same_place` says so.
+  void check_same(std::string_view name, std::int32_t id, const Type& type, std::size_t entry, bool same_place) const;
+  // Where processes have parts of the value, `to` is one of those of the member, counted from the first of them.
   Ticket read_in_group(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
                        std::optional<int> to);
   void check_device(Handle handle, std::int64_t device) const;
@@ -324,7 +343,7 @@ class Module {
   std::vector<std::vector<Variable>> variables_;  // by entry
   std::vector<std::int64_t> own_members_;
   std::vector<ModuleValue> values_;
-  std::map<std::string_view, std::int32_t> inputs_;                // handles by name
+  std::map<std::string_view, std::int32_t> stored_, inputs_;       // handles of inputs, and of variables, by name
   std::vector<std::map<std::string_view, std::int32_t>> outputs_;  // handles by name, for each entry
 };
 

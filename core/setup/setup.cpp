@@ -268,7 +268,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   setup.initial_file = std::move(initial_file);
   setup.loaded = std::move(loaded);
   const spec::Spec& spec = setup.member_spec();
-  const Mesh& mesh = spec.mesh.mesh;
+  const Mesh mesh = spec::data_mesh(spec.mesh);
   setup.source = data::open(spec.data, spec.seed, mesh.devices(), std::nullopt, nullptr, continued);
   if (setup.source.channels) spec::set_channels(setup.loaded, *setup.source.channels);
   const data::Dataset& train = *setup.source.train;
@@ -335,7 +335,7 @@ Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatch
   spec::DataSpec data = setup.member_spec().data;
   data.batch_size = batch_size;
   data.microbatches = microbatches;
-  setup.batch = data::plan_training(data, setup.member_spec().mesh.mesh, setup.source.train->size());
+  setup.batch = data::plan_training(data, spec::data_mesh(setup.member_spec().mesh), setup.source.train->size());
   make_programs(setup);
   return setup;
 }
@@ -344,7 +344,7 @@ Setup with_sharding(Setup setup, int stage) {
   spec::Spec& spec = setup.loaded.spec;
   spec::Fsdp fsdp;
   fsdp.stage = stage;
-  fsdp.axes = spec.data.axes;
+  fsdp.axes = spec.mesh.roles.data;
   spec.parallelism = spec::Parallelism{std::move(fsdp)};
   make_programs(setup);
   return setup;
@@ -359,10 +359,10 @@ Program program_at(const Setup& setup, Stage stage) {
 EvaluationPlan plan_evaluation(const model::Model& model, const spec::Spec& spec, data::Split split,
                                std::shared_ptr<const data::Dataset> dataset, std::int64_t rows, model::Weights weights,
                                std::span<const model::Bucket> buckets) {
-  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec.mesh.mesh.devices());
+  const data::BatchPlan batch = data::plan_evaluation(dataset->size(), rows, spec::data_mesh(spec.mesh).devices());
   const auto program = [&](const model::Sharding& sharding) {
-    return optimize(model::evaluation_program(model, spec.mesh.mesh, spec.data.axes, batch.rows_per_device, all_ops(),
-                                              weights, buckets, sharding));
+    return optimize(model::evaluation_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device,
+                                              all_ops(), weights, buckets, sharding));
   };
   return {std::string(data::name_of(split)), std::move(dataset), batch,
           std::make_shared<const Program>(program(model::sharding_of(spec))),

@@ -175,8 +175,11 @@ std::vector<data::Stream> training_streams(const Setup& setup, const Module& mod
 std::vector<data::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                             const data::BatchPlan& batch) {
   std::vector<data::BatchBuffers> slots;
-  const IndexRange devices = module.share(entry).devices();
-  const IndexRange own_rows{devices.first * batch.rows_per_device, devices.count * batch.rows_per_device};
+  const Program& program = module.program(entry);
+  const auto any = std::find_if(program.inputs.begin(), program.inputs.end(),
+                                [](const Input& input) { return input.group == Group::batch; });
+  const IndexRange own_instances = module.share(entry).instances(program.type(any->value).varying);
+  const IndexRange own_rows{own_instances.first * batch.rows_per_device, own_instances.count * batch.rows_per_device};
   const auto rows = static_cast<std::size_t>(own_rows.count);
   const IndexRange own =
       module.source().entries[entry].batch_by_member ? module.member_share().members() : IndexRange{0, 1};
@@ -204,10 +207,10 @@ void set_initial_values(Module& module, const Setup& setup, const Checkpoint* ch
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
-    const bool is_bucket =
-        !input.parts.empty();  // also a bucket of parameters: the elements between its parts must be zero
-    if (input.group != Group::state && !is_bucket) continue;
-    module.clear(module.input(input.name));
+    // Of parameters too, the elements between the parts of a bucket, and the padding of a divided array, must be zero.
+    const bool has_gaps = !input.parts.empty() || !input.layout.axes().empty();
+    if (input.group != Group::state && !has_gaps) continue;
+    module.clear(module.stored(module.input(input.name)));
   }
   for (const Variable& variable : module.variables(train_entry)) {
     const auto initial = setup.roles.initial.find(variable.input);

@@ -6,7 +6,7 @@
 namespace pmaptrain::train {
 namespace {
 
-// The size of the largest parameter or state input, at most `most`.
+// The size of the largest parameter or state input, at most `most`, and so that a slice ends with an element.
 std::size_t slice_size(const Module& module, std::size_t most) {
   std::size_t largest = 0;
   for (std::size_t entry = 0; entry < module.source().entries.size(); ++entry) {
@@ -17,7 +17,7 @@ std::size_t slice_size(const Module& module, std::size_t most) {
       }
     }
   }
-  return std::min(largest, most);
+  return std::min((largest + 7) / 8 * 8, most);
 }
 
 }  // namespace

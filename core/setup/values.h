@@ -16,7 +16,7 @@ std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype);
 // The elements of a module's value on one device of a member.
 std::vector<double> to_doubles(Module& module, Handle value, DeviceOfMember instance = 0);
 // The elements of several values of each of `members`: by member, then by value. All processes make the call, and it is
-// one exchange even if they have different members. No value is a part of a sharded bucket.
+// one exchange even if they have different members. Processes have no parts of any (Module::is_sharded).
 std::vector<std::vector<std::vector<double>>> numbers_of(Module& module, std::span<const Handle> values,
                                                          std::span<const std::int64_t> members);
 
@@ -40,11 +40,11 @@ class SlicedReader {
   void read(Handle value, DeviceOfMember instance, std::size_t offset, std::size_t size,
             const std::function<void(std::span<const std::byte>)>& use);
 
-  // Whether processes have different members, or shards of some value that is kept from step to step
+  // Whether processes have different members, or parts of some value that is kept from step to step
   // (Module::is_divided). Such values are read by all processes together: process 0 calls lead(), and the others call
   // help() at the same place.
   bool is_divided() const { return is_sharded_ || !module_.member_share().is_whole(); }
-  // Whether processes have shards of some value.
+  // Whether processes have parts of some value.
   bool is_sharded() const { return is_sharded_; }
   // Calls `reads`, which may read any values, and then ends the others' calls of help(). Throws what it throws.
   void lead(const std::function<void()>& reads);

@@ -150,15 +150,15 @@ class Search {
     for (const Input& input : program_.inputs) {
       if (input.group != Group::params || input.parts.empty() || numel(program_.type(input.value)) != numel(type))
         continue;
-      if (!input.sharded.empty()) return "";  // which shard it is of, is not known
+      if (!input.divided().empty()) return "";  // which part it is of, is not known
       if (std::exchange(bucket, &input) != nullptr) return "";
     }
     if (bucket == nullptr) return "";
-    const std::vector<std::int64_t> offsets = offsets_of(bucket->parts);
+    const std::vector<std::int64_t> offsets = offsets_of(bucket->parts, program_.mesh);
     for (std::size_t i = bucket->parts.size(); i-- > 0;) {
       const Part& part = bucket->parts[i];
       const std::int64_t within = element - offsets[i];
-      if (within >= 0 && within < numel(part.shape)) return fmt::format("element {} of {}", within, part.name);
+      if (within >= 0 && within < numel(part.layout.logical)) return fmt::format("element {} of {}", within, part.name);
     }
     return "";
   }

@@ -28,24 +28,23 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-// The hash of what a device has of a variable: of a part of a sharded bucket, what its shard has of it.
+// The hash of what a device has of a variable.
 std::int64_t hash_of(SlicedReader& reader, const Variable& variable, DeviceOfMember instance) {
   Module& module = reader.module();
   const Program& program = module.program(0);
-  const Input& input = program.inputs[variable.input];
-  Handle value = module.input(variable.name);
-  std::size_t begin = 0, end = bytes(variable.type);
-  if (!input.sharded.empty()) {
-    value = module.input(input.name);
-    const std::size_t shard = module.slice_bytes(value);
-    const std::size_t first = static_cast<std::size_t>(program.mesh.position(instance.device, input.sharded)) * shard;
-    begin = std::clamp(variable.begin, first, first + shard) - first;
-    end = std::clamp(variable.begin + end, first, first + shard) - first;
-  }
+  const Handle local = module.stored(module.input(variable.name));
+  const std::size_t size = size_of(variable.type.dtype);
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
-  reader.read(value, instance, begin, end - begin,
-              [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
+  for (const StridedCopy& copy : copies_of(program, variable, 0, numel(variable.type))) {
+    if (program.mesh.position(copy.device, variable.divided) !=
+        program.mesh.position(instance.device, variable.divided)) {
+      continue;
+    }
+    reader.read(local, instance, static_cast<std::size_t>(copy.local) * size,
+                static_cast<std::size_t>(copy.run * copy.times) * size,
+                [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
+  }
   return static_cast<std::int64_t>(XXH3_64bits_digest(state.get()));
 }
 

@@ -27,12 +27,12 @@ namespace pmaptrain::parity {
 namespace {
 
 // Four devices; or of the case's own layouts the one with the most devices that divide over the GPUs, if one does.
-std::optional<Layout> layout_on(int gpus, const std::string& name) {
-  std::vector<Layout> layouts = own_layouts(name);
+std::optional<RunShape> layout_on(int gpus, const std::string& name) {
+  std::vector<RunShape> layouts = own_layouts(name);
   if (layouts.empty()) layouts = {{4, "{devices: 4}", 1}};
-  std::erase_if(layouts, [&](const Layout& layout) { return layout.devices % static_cast<std::size_t>(gpus) != 0; });
+  std::erase_if(layouts, [&](const RunShape& layout) { return layout.devices % static_cast<std::size_t>(gpus) != 0; });
   const auto most = std::max_element(layouts.begin(), layouts.end(),
-                                     [](const Layout& a, const Layout& b) { return a.devices < b.devices; });
+                                     [](const RunShape& a, const RunShape& b) { return a.devices < b.devices; });
   return most == layouts.end() ? std::nullopt : std::optional(*most);
 }
 
@@ -102,7 +102,7 @@ Names covering_cases() {
 DEVICE_TEST_CASE("losses, gradient norms and parameters on 1 and 4 GPUs are JAX's", "[gpu][one][several]") {
   const std::vector<int> counts = test::gpu_counts({1, 4});
   const auto check = [&](const std::string& name, int gpus) {
-    const std::optional<Layout> layout = layout_on(gpus, name);
+    const std::optional<RunShape> layout = layout_on(gpus, name);
     if (!layout || std::find(counts.begin(), counts.end(), gpus) == counts.end()) return;
     test::run_apart(name + " on " + std::to_string(gpus) + " GPUs", [&] {
       const test::WithGpus with(gpus);

@@ -45,14 +45,14 @@ Names listed_cases() {
   return names;
 }
 
-std::vector<Layout> own_layouts(const std::string& name) {
-  const Layout one{1, "{devices: 1}", 1};
+std::vector<RunShape> own_layouts(const std::string& name) {
+  const RunShape one{1, "{devices: 1}", 1};
   if (name.ends_with("_in_parts_masked")) return {{2, "{devices: 2}", 1}, {1, "{devices: 1}", 2}};
   if (name.ends_with("_in_parts")) {
     return {{4, "{devices: 4}", 1}, {2, "{devices: 2}", 2}, {4, "[{rows: 2}, {columns: 2}]", 1}};
   }
   if (test::contains(name, "_over_devices")) return {one, {3, "{devices: 3}", 1}, {4, "{devices: 4}", 1}};
-  return name == "batch_norm" ? std::vector<Layout>{one} : std::vector<Layout>();
+  return name == "batch_norm" ? std::vector<RunShape>{one} : std::vector<RunShape>();
 }
 
 Case read_case(const std::string& name) {
@@ -66,7 +66,7 @@ Case read_case(const std::string& name) {
   return expected;
 }
 
-Run train_case(const std::string& name, const Layout& layout, Names set) {
+Run train_case(const std::string& name, const RunShape& layout, Names set) {
   set.push_back("mesh.axes=" + layout.axes);
   set.push_back("data.microbatches=" + std::to_string(layout.microbatches));
   spec::Overrides overrides;

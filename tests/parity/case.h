@@ -18,7 +18,7 @@ inline constexpr std::int64_t usual_steps = 20, fewest_steps = 5;
 
 using Names = std::vector<std::string>;
 
-struct Layout {
+struct RunShape {
   std::size_t devices;
   std::string axes;
   int microbatches;
@@ -29,7 +29,7 @@ Names listed_cases();
 // Of cases whose batch_norm computes statistics of parts of a batch: the layouts that make these parts. Of other cases
 // of batch_norm: those where it has the statistics of the whole batch, on the devices of one axis that it names, or on
 // one. Other cases have none of their own: they are the same on any.
-std::vector<Layout> own_layouts(const std::string& name);
+std::vector<RunShape> own_layouts(const std::string& name);
 
 struct Case {
   std::string name;
@@ -47,7 +47,7 @@ struct Run {
 };
 
 // The session is of the case's config with these keys set.
-Run train_case(const std::string& name, const Layout& layout, Names set = {});
+Run train_case(const std::string& name, const RunShape& layout, Names set = {});
 
 // How far a loss, a metric or the norm of the gradient may be from JAX's, relative to it: by so much more in each step,
 // and no further than `measures`.

@@ -21,13 +21,13 @@ using namespace pmaptrain;
 namespace {
 
 namespace fs = std::filesystem;
-using parity::Case, parity::Layout, parity::Names, parity::Run;
+using parity::Case, parity::RunShape, parity::Names, parity::Run;
 using parity::differences, parity::folder, parity::listed_cases, parity::own_layouts, parity::read_case;
 using parity::train_case;
 
 // The layouts in a fixed order: six in a row have each mesh once and each number of microbatches twice, eighteen in a
 // row each mesh with each number of microbatches.
-Layout layout_at(std::size_t index, bool padded) {
+RunShape layout_at(std::size_t index, bool padded) {
   static const std::vector<std::pair<std::size_t, std::string>> meshes = {
       {1, "{devices: 1}"}, {2, "{devices: 2}"}, {3, "{devices: 3}"},
       {4, "{devices: 4}"}, {8, "{devices: 8}"}, {4, "[{rows: 2}, {columns: 2}]"},
@@ -43,7 +43,7 @@ struct PlannedRun {
   std::string name;
   std::string optimizer;  // with what changes its update: "sgd nesterov"
   bool padded;
-  std::vector<Layout> layouts;
+  std::vector<RunShape> layouts;
 };
 
 // Each case on three layouts. The cases of one optimizer take the layouts in turn.
@@ -91,11 +91,11 @@ std::vector<Words> words_of_configs() {
 // A case on one of its layouts, and what it has of layers, losses, metrics, optimizers and layouts.
 struct Chosen {
   std::string name;
-  Layout layout;
+  RunShape layout;
   std::set<std::string> parts;
 };
 
-std::set<std::string> parts_of(const PlannedRun& planned, const Layout& layout) {
+std::set<std::string> parts_of(const PlannedRun& planned, const RunShape& layout) {
   std::set<std::string> parts{layout.axes, std::to_string(layout.microbatches) + " microbatches",
                               planned.padded ? "padding" : "no padding", planned.optimizer};
   for (const Words& line : words_of_config(planned.name)) {
@@ -115,7 +115,7 @@ std::set<std::string> parts_of(const PlannedRun& planned, const Layout& layout) 
 std::vector<Chosen> covering_runs() {
   std::vector<Chosen> runs, chosen;
   for (const PlannedRun& planned : planned_cases()) {
-    for (const Layout& layout : planned.layouts) {
+    for (const RunShape& layout : planned.layouts) {
       runs.push_back({planned.name, layout, parts_of(planned, layout)});
     }
   }
@@ -140,7 +140,7 @@ const std::set<std::string> not_compared = {"model.layers.dropout",           "m
                                             "metrics.average_precision",      "metrics.average_precision.average",
                                             "metrics.median_absolute_error"};
 
-void check(const std::string& name, const Layout& layout) {
+void check(const std::string& name, const RunShape& layout) {
   INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
   const Run run = train_case(name, layout);
   CHECK(run.first_step.size() == layout.devices);
@@ -221,7 +221,7 @@ TEST_CASE("every two of a mesh, microbatches, padding and an optimizer meet in a
   std::vector<std::set<std::string>> values(4);
   std::set<std::string> met;
   for (const PlannedRun& planned : planned_cases()) {
-    for (const Layout& layout : planned.layouts) {
+    for (const RunShape& layout : planned.layouts) {
       const std::vector<std::string> run = {layout.axes, std::to_string(layout.microbatches) + " microbatches",
                                             planned.padded ? "padding" : "no padding", planned.optimizer};
       for (std::size_t a = 0; a < run.size(); ++a) {
@@ -278,7 +278,7 @@ TEST_CASE("a few cases of parity have every layer, loss, metric, optimizer, mesh
 }
 
 TEST_CASE("the comparison with JAX detects small errors", "[parity]") {
-  const Layout layout{2, "{devices: 2}", 1};
+  const RunShape layout{2, "{devices: 2}", 1};
   const auto found = [&](const std::string& name, const std::string& mistake) {
     return differences(read_case(name), train_case(name, layout, {mistake}));
   };

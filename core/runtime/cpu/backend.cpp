@@ -71,7 +71,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
                                      ? static_cast<std::size_t>(slices_of(b, plans_.entries.front().share()))
                                  : b.pool == Pool::worker ? sizes.persistent_copies()
                                                           : 1;
-      const bool is_divided = is_kept(input.group) && plans_.entries.front().share().divides(input.sharded);
+      const bool is_divided = is_kept(input.group) && plans_.entries.front().share().divides(input.divided());
       needs.is_divided = needs.is_divided || is_divided;
       std::size_t& item = needs.of(input.group);
       item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
