@@ -372,7 +372,9 @@ RowFacts find_row_facts(const Program& program, const Facts& facts) {
   const bool vary = examples_vary(program);
   const auto attempt = [&](Value value) {
     const Type& type = program.type(value);
-    if (type.shape.empty() || type.shape[0] < 1 || (vary && type.varying.empty())) return;
+    if (type.shape.empty() || type.shape[0] < 1) return;
+    // One example of no axes, as a token of a text that goes on, is nothing to cut.
+    if (type.varying.empty() && (vary || type.shape[0] == 1)) return;
     if (!tried.emplace(type.shape[0], type.varying.bits()).second) return;
     Trial trial(program, facts, type.shape[0], type.varying);
     trial.run();
