@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/runtime/cuda/handles.h"
 
 namespace pmaptrain::cuda {
@@ -83,10 +84,15 @@ std::unique_ptr<PreparedCommand> fastest_of(std::vector<Candidate> candidates, c
   names.reserve(candidates.size());
   for (const Candidate& each : candidates) names.push_back(each.name);
   std::optional<Trial> trial;
-  const std::size_t best = choices.fastest(purpose, names, [&](std::size_t index) {
-    if (!trial) trial.emplace(request, candidates);
-    return trial->seconds_of(index);
-  });
+  std::size_t best = 0;
+  try {
+    best = choices.fastest(purpose, names, [&](std::size_t index) {
+      if (!trial) trial.emplace(request, candidates);
+      return trial->seconds_of(index);
+    });
+  } catch (const Error&) {
+    // The first one needs no trial, for which memory may be short.
+  }
   return std::move(candidates[best].command);
 }
 
