@@ -80,10 +80,11 @@ struct Layout {
 // batch that is `shared` is the same for all members.
 Layout layout_of_rows(const spec::Spec& spec, std::int64_t rows_per_device, bool shared) {
   Layout rows;
-  for (const Axis& axis : spec.mesh.mesh.axes()) {
-    if (shared && spec.ensemble && axis.name == spec.ensemble->axis) continue;
-    rows.shape.push_back(axis.size);
-    rows.names += axis.name + ", ";
+  const Mesh& mesh = spec.mesh.mesh;
+  const AxisRoles& roles = spec.mesh.roles;
+  for (const int axis : (shared ? roles.data : roles.data | roles.ensemble).list()) {
+    rows.shape.push_back(mesh.size(axis));
+    rows.names += mesh.name(axis) + ", ";
   }
   rows.shape.push_back(rows_per_device);
   rows.names += "per device";

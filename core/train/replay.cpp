@@ -276,10 +276,11 @@ class Replay {
       const bool is_guard = setup_.roles.finite && variables[*setup_.roles.finite].name == input.name;
       for (std::int64_t d = 0; d < program.mesh.devices(); ++d) {
         if (input.group == Group::batch) {
-          inputs[input.name].push_back(batch_.slice(input.name, d * rows, rows));
+          const std::int64_t position = program.mesh.position(d, program.type(input.value).varying);
+          inputs[input.name].push_back(batch_.slice(input.name, position * rows, rows));
         } else {
           // Before a step that is not finite, the copies of all devices are the same.
-          const Handle handle = module_.input(input.name);
+          const Handle handle = module_.stored(module_.input(input.name));
           const std::int64_t from = module_.has(handle, d) ? d : module_.own_device();
           inputs[input.name].push_back(bytes_here(module_, handle, {from, member_}));
         }
