@@ -76,6 +76,8 @@ Layout parse_layout(Lexer& lexer, const Mesh& mesh) {
     layout.divided.resize(layout.logical.size());
     layout.divided.back() = parse_axis_list(lexer, mesh, "");
   });
+  // What divides nothing is the same layout without it.
+  while (!layout.divided.empty() && layout.divided.back().empty()) layout.divided.pop_back();
   return layout;
 }
 

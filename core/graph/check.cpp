@@ -178,13 +178,14 @@ namespace {
 
 // Why no array of this layout has local arrays of `dtype` on the mesh; empty where one has.
 std::string help_for_layout(const Layout& layout, DType dtype, const Mesh& mesh) {
-  const std::string error = layout_error(layout, mesh);
-  return !error.empty() ? error : size_error({dtype, layout.logical, {}}, mesh);
+  std::string error = layout_error(layout, mesh);
+  if (error.empty()) error = size_error({dtype, layout.logical, {}}, mesh);
+  return error;
 }
 
 // Why devices cannot have such parts of an input; empty where they can.
 std::string help_for_input(const Input& input, const Type& type, const Mesh& mesh) {
-  const std::string error = help_for_layout(input.layout, type.dtype, mesh);
+  std::string error = help_for_layout(input.layout, type.dtype, mesh);
   if (!error.empty()) return error;
   const AxisSet missing = input.layout.axes() - type.varying;
   if (!missing.empty()) {
@@ -211,7 +212,8 @@ std::string help_for_parts(const Input& input, const Type& type, const Mesh& mes
     }
   }
   const std::int64_t least = offsets_of(input.parts, mesh).back(), shards = mesh.group_size(input.layout.axes());
-  if (type.shape.size() == 1 && type.shape[0] % bucket_unit == 0 && type.shape[0] * shards >= least) return "";
+  const bool is_even = type.shape.size() == 1 && type.shape[0] * shards == input.layout.logical[0];
+  if (is_even && type.shape[0] % bucket_unit == 0 && input.layout.logical[0] >= least) return "";
   return "its parts need one dimension of a multiple of " + std::to_string(bucket_unit) + " elements, at least " +
          std::to_string(least) + (shards == 1 ? "" : " in the " + std::to_string(shards) + " shards together") +
          ", and it has " + to_string(type.shape);

@@ -112,18 +112,18 @@ std::vector<StridedCopy> copies_of(const Program& program, const Variable& varia
   }
   // Shards end anywhere in a run. A shard and a part of an array are of different axes, so the first device that has
   // both is at the sum of their coordinates.
-  std::vector<StridedCopy> of_shards;
+  CopyList of_shards;
   for (const StridedCopy& copy : copies) {
     for (std::int64_t i = 0; i < copy.times; ++i) {
-      const std::int64_t at = variable.begin + copy.local + i * copy.run;
+      const std::int64_t at = variable.begin + copy.local + i * copy.local_stride;
       for (StridedCopy part : copies_of(input.layout, program.mesh, at, copy.run)) {
         part.device += copy.device;
         part.logical += copy.logical + i * copy.stride;
-        append_run(of_shards, part);
+        of_shards.add(part);
       }
     }
   }
-  return of_shards;
+  return of_shards.take();
 }
 
 AxisSet Input::divided() const {

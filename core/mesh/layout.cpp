@@ -1,6 +1,7 @@
 #include "core/mesh/layout.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace pmaptrain {
 namespace {
@@ -101,30 +102,35 @@ std::string to_string(const Layout& layout, const Mesh& mesh) {
   return text + "]";
 }
 
-void append_run(std::vector<StridedCopy>& copies, const StridedCopy& run) {
-  const auto found =
-      std::find_if(copies.rbegin(), copies.rend(), [&](const StridedCopy& copy) { return copy.device == run.device; });
-  if (found != copies.rend() && found->run == run.run && found->local + found->run * found->times == run.local) {
-    const std::int64_t stride = run.logical - found->logical - (found->times - 1) * found->stride;
-    if (found->times == 1 || stride == found->stride) {
-      found->stride = stride;
-      ++found->times;
+void CopyList::add(const StridedCopy& run) {
+  const auto [known, is_new] = last_.try_emplace(run.device, copies_.size());
+  if (!is_new) {
+    StridedCopy& copy = copies_[known->second];
+    const std::int64_t stride = run.logical - copy.logical - (copy.times - 1) * copy.stride;
+    const std::int64_t local_stride = run.local - copy.local - (copy.times - 1) * copy.local_stride;
+    const bool continues = copy.times == 1 || (stride == copy.stride && local_stride == copy.local_stride);
+    if (copy.run == run.run && continues) {
+      copy.stride = stride;
+      copy.local_stride = local_stride;
+      ++copy.times;
       return;
     }
+    known->second = copies_.size();
   }
-  copies.push_back(run);
+  copies_.push_back(run);
 }
 
 std::vector<StridedCopy> copies_of(const Layout& layout, const Mesh& mesh, std::int64_t begin, std::int64_t count) {
+  assert(begin >= 0 && begin + count <= numel(layout.logical));
   const Ranges ranges(layout, mesh);
-  std::vector<StridedCopy> copies;
+  CopyList copies;
   for (std::int64_t at = begin; at < begin + count;) {
     StridedCopy run = ranges.run_at(at, begin + count);
     run.logical = at - begin;
-    append_run(copies, run);
+    copies.add(run);
     at += run.run;
   }
-  return copies;
+  return copies.take();
 }
 
 }  // namespace pmaptrain

@@ -60,8 +60,11 @@ void Module::add_variable(std::size_t entry, std::size_t k) {
   const std::vector<Variable>& first = variables_[static_cast<std::size_t>(value({at->second}).entry)];
   const auto known =
       std::find_if(first.begin(), first.end(), [&](const Variable& other) { return other.name == variable.name; });
-  const bool same_place = known != first.end() && known->begin == variable.begin && known->layout == variable.layout &&
-                          known->divided == variable.divided && value({at->second}).stored == stored;
+  const bool same_place =
+      known != first.end() && known->begin == variable.begin && known->layout == variable.layout &&
+      known->divided == variable.divided && value({at->second}).stored == stored &&
+      source_.entries[static_cast<std::size_t>(value({at->second}).entry)].program->inputs[known->input].layout ==
+          program.inputs[variable.input].layout;
   check_same(variable.name, at->second, variable.type, entry, same_place);
 }
 
@@ -130,17 +133,17 @@ std::vector<Module::LocalCopy> Module::local_copies(Handle handle, std::size_t o
   for (const StridedCopy& copy :
        copies_of(program(static_cast<std::size_t>(of.entry)), variable_of(handle), count_of(offset), count_of(bytes))) {
     copies.push_back({copy.device, bytes_of(copy.local), bytes_of(copy.logical), bytes_of(copy.run),
-                      static_cast<std::size_t>(copy.times), bytes_of(copy.stride)});
+                      static_cast<std::size_t>(copy.times), bytes_of(copy.stride), bytes_of(copy.local_stride)});
   }
   return copies;
 }
 
 void Module::LocalCopy::gather(std::span<const std::byte> range, std::span<std::byte> runs) const {
-  for (std::size_t i = 0; i < times; ++i) std::memcpy(&runs[i * run], &range[logical + i * stride], run);
+  for (std::size_t i = 0; i < times; ++i) std::memcpy(&runs[i * local_stride], &range[logical + i * stride], run);
 }
 
 void Module::LocalCopy::scatter(std::span<const std::byte> runs, std::span<std::byte> range) const {
-  for (std::size_t i = 0; i < times; ++i) std::memcpy(&range[logical + i * stride], &runs[i * run], run);
+  for (std::size_t i = 0; i < times; ++i) std::memcpy(&range[logical + i * stride], &runs[i * local_stride], run);
 }
 
 Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte> bytes,
@@ -166,7 +169,7 @@ Ticket Module::write(Handle input, DeviceOfMember to, std::span<const std::byte>
       if (to.device != every_device && mesh.position(d, others) != mesh.position(to.device, others)) continue;
       last = write_slices(stored(input), {d, to.member}, source, copy.local);
     }
-    if (copy.times > 1) wait(last);
+    wait(last);
   }
   return last;
 }
@@ -269,6 +272,9 @@ void Module::read_every_instance_here(Handle value, std::int64_t member, std::sp
   const std::size_t slice = slice_bytes(value);
   const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
   const AxisSet axes = type(value).varying;
+  if (has_parts(value) || into.size() != slice * static_cast<std::size_t>(share.mesh().group_size(axes))) {
+    fail_running("a read of all instances takes memory for each, of a value that devices do not divide");
+  }
   const int first_process = member_share_.first_process();
   std::vector<Transport::Outgoing> sends;
   std::vector<Transport::Incoming> receives;

@@ -237,7 +237,8 @@ class Module {
   // that input is written, updated by another entry, or refilled. An array that devices divide is read from the parts
   // of the device's group. If processes have different members, or different parts of the value (is_divided()), all of
   // them must make the same call, but for the device, and the bytes are there when it returns: in all processes, or in
-  // process `to` alone. Of a member that other processes have, the first of them reads its device.
+  // process `to` alone. Of a member that other processes have, the first of them reads its device; of different parts,
+  // those at position 0 of axes that do not divide the value are read.
   Ticket read(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset = 0,
               std::optional<int> to = std::nullopt);
   // Reads a value of a member of this process for itself: only processes that have the member make the call, and one
@@ -247,13 +248,13 @@ class Module {
   bool is_sharded(Handle value) const;
   // Whether read() of the value is a call of all processes.
   bool is_divided(Handle value) const { return !member_share_.is_whole() || is_sharded(value); }
-  // The input that has a variable: the local arrays of devices, one by one. Another value is what it is.
+  // The input that has a variable, whose slices are the local arrays of devices. Returns other handles unchanged.
   Handle stored(Handle value) const {
     return this->value(value).stored < 0 ? value : Handle{this->value(value).stored};
   }
 
-  // Reads all instances of a value of a member, in their order, and returns when that is done. Every process must call
-  // it, because the processes exchange their instances.
+  // Reads all instances of a value of a member, in their order, and returns when that is done; of a value that devices
+  // do not divide. Every process must call it, because the processes exchange their instances.
   void read_every_instance(Handle value, std::int64_t member, std::span<std::byte> into);
   // The same for a member of this process: only processes that have it make the call.
   void read_every_instance_here(Handle value, std::int64_t member, std::span<std::byte> into);
@@ -315,9 +316,9 @@ class Module {
   // A StridedCopy in bytes.
   struct LocalCopy {
     std::int64_t device;
-    std::size_t local, logical, run, times, stride;
-    std::size_t bytes() const { return run * times; }
-    // From a range of the variable to the runs one after another, and back.
+    std::size_t local, logical, run, times, stride, local_stride;
+    std::size_t bytes() const { return (times - 1) * local_stride + run; }
+    // From a range of the variable to the runs as a local array has them, with zeros between, and back.
     void gather(std::span<const std::byte> range, std::span<std::byte> runs) const;
     void scatter(std::span<const std::byte> runs, std::span<std::byte> range) const;
   };
@@ -328,8 +329,7 @@ class Module {
   const Variable& variable_of(Handle handle) const;
   void add_input(std::size_t entry, std::size_t index);
   void add_variable(std::size_t entry, std::size_t index);
-  // Throws Error (failed) unless an entry has an input that another entry has too with the same type, and where
-  // `same_place` says so.
+  // Throws Error (failed) if an entry gives a value that an entry before has, too, another type or another place.
   void check_same(std::string_view name, std::int32_t id, const Type& type, std::size_t entry, bool same_place) const;
   // Where processes have parts of the value, `to` is one of those of the member, counted from the first of them.
   Ticket read_in_group(Handle value, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,

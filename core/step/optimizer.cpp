@@ -124,6 +124,7 @@ void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::O
   const std::vector<bool> tables = model.lookup_tables();
   const std::int64_t tokens = batch.rows() * numel(model.input.shape);
   for (std::size_t i = 0; i < options.size(); ++i) {
+    if (!model.parameters[i].divided.empty()) continue;
     const bool keeps = tables[i] && options[i].trained && options[i].weight_decay.name.empty();
     if (keeps && tokens <= model.parameters[i].shape.front() / 16) options[i].tokens = tokens;
   }

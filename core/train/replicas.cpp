@@ -28,21 +28,22 @@ struct FreeHash {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-// The hash of what a device has of a variable.
-std::int64_t hash_of(SlicedReader& reader, const Variable& variable, DeviceOfMember instance) {
+// The hash of what a device has of a variable, which is in these copies.
+std::int64_t hash_of(SlicedReader& reader, const Variable& variable, std::span<const StridedCopy> copies,
+                     DeviceOfMember instance) {
   Module& module = reader.module();
   const Program& program = module.program(0);
   const Handle local = module.stored(module.input(variable.name));
   const std::size_t size = size_of(variable.type.dtype);
   const std::unique_ptr<XXH3_state_t, FreeHash> state(XXH3_createState());
   XXH3_64bits_reset(state.get());
-  for (const StridedCopy& copy : copies_of(program, variable, 0, numel(variable.type))) {
+  for (const StridedCopy& copy : copies) {
     if (program.mesh.position(copy.device, variable.divided) !=
         program.mesh.position(instance.device, variable.divided)) {
       continue;
     }
     reader.read(local, instance, static_cast<std::size_t>(copy.local) * size,
-                static_cast<std::size_t>(copy.run * copy.times) * size,
+                static_cast<std::size_t>(copy.extent()) * size,
                 [&](std::span<const std::byte> slice) { XXH3_64bits_update(state.get(), slice.data(), slice.size()); });
   }
   return static_cast<std::int64_t>(XXH3_64bits_digest(state.get()));
@@ -57,9 +58,11 @@ std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, 
   const bool has_member = reader.module().member_share().has(member);
   std::vector<std::int64_t> hashes;
   for (const Variable& variable : variables) {
+    const std::vector<StridedCopy> copies = copies_of(reader.module().program(0), variable, 0, numel(variable.type));
     for (std::int64_t d = 0; d < devices; ++d) {
       const bool is_here = has_member && own.first <= d && d < own.first + own.count;
-      hashes.push_back(is_here ? hash_of(reader, variable, {d, member}) : std::numeric_limits<std::int64_t>::min());
+      hashes.push_back(is_here ? hash_of(reader, variable, copies, {d, member})
+                               : std::numeric_limits<std::int64_t>::min());
     }
   }
   if (agreement == nullptr || agreement->processes().transport == nullptr) return hashes;

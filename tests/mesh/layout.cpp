@@ -67,7 +67,7 @@ TEST_CASE("an array is divided into ranges of its dimensions, and the last ones 
 TEST_CASE("columns of a matrix are one copy of equal runs for each position", "[mesh]") {
   const Layout columns{{4, 6}, {{}, {model}}};
   CHECK(copies_of(columns, mesh, 0, 24) ==
-        std::vector<StridedCopy>{{0, 0, 0, 2, 4, 6}, {2, 0, 2, 2, 4, 6}, {4, 0, 4, 2, 4, 6}});
+        std::vector<StridedCopy>{{0, 0, 0, 2, 4, 6, 2}, {2, 0, 2, 2, 4, 6, 2}, {4, 0, 4, 2, 4, 6, 2}});
   // A range that begins and ends in the middle of rows.
   CHECK(copies_of(columns, mesh, 3, 8) ==
         std::vector<StridedCopy>{
@@ -75,6 +75,13 @@ TEST_CASE("columns of a matrix are one copy of equal runs for each position", "[
   // Rows lie one after another.
   CHECK(copies_of({{6, 4}, {{model}}}, mesh, 0, 24) ==
         std::vector<StridedCopy>{{0, 0, 0, 8}, {2, 0, 8, 8}, {4, 0, 16, 8}});
+}
+
+TEST_CASE("columns with padding are one copy for each position, too", "[mesh]") {
+  const std::vector<StridedCopy> copies = copies_of({{50000, 5}, {{}, {model}}}, mesh, 0, 250000);
+  CHECK(copies ==
+        std::vector<StridedCopy>{{0, 0, 0, 2, 50000, 5, 2}, {2, 0, 2, 2, 50000, 5, 2}, {4, 0, 4, 1, 50000, 5, 2}});
+  CHECK(copies_of({{0, 5}, {{}, {model}}}, mesh, 0, 0).empty());
 }
 
 TEST_CASE("each element of a range is in one copy, where its device has it", "[mesh]") {
@@ -100,7 +107,8 @@ TEST_CASE("each element of a range is in one copy, where its device has it", "[m
       for (std::int64_t i = 0; i < copy.times * copy.run; ++i) {
         const std::int64_t at = copy.logical + i / copy.run * copy.stride + i % copy.run;
         REQUIRE(at < count);
-        const bool right = places.at(begin + at) == std::pair(copy.device, copy.local + i);
+        const bool right = places.at(begin + at) ==
+                           std::pair(copy.device, copy.local + i / copy.run * copy.local_stride + i % copy.run);
         REQUIRE(right);
         REQUIRE_FALSE(seen[static_cast<std::size_t>(at)]);
         seen[static_cast<std::size_t>(at)] = true;

@@ -62,8 +62,8 @@ inline void move_variable(const Program& program, const Variable& variable, std:
       if (!to_locals && device != copy.device) continue;
       for (std::int64_t i = 0; i < copy.times; ++i) {
         std::byte* const at = &whole[static_cast<std::size_t>(copy.logical + i * copy.stride) * size];
-        std::byte* const local =
-            &locals[static_cast<std::size_t>(device)][static_cast<std::size_t>(copy.local + i * copy.run) * size];
+        std::byte* const local = &locals[static_cast<std::size_t>(device)]
+                                        [static_cast<std::size_t>(copy.local + i * copy.local_stride) * size];
         std::memcpy(to_locals ? local : at, to_locals ? at : local, static_cast<std::size_t>(copy.run) * size);
       }
     }

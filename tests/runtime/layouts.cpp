@@ -176,6 +176,10 @@ TEST_CASE("a layout that devices cannot have is refused", "[runtime][layouts]") 
         "'a' cannot be divided so | the axis 'model' divides it twice");
   CHECK(error_of("params %a:f32[4,2]{model} as [8{modle},4]") ==
         "axis 'modle', which the mesh does not have | the mesh has {data, model}; did you mean model?");
+  CHECK(error_of("params %b:f32[64]{data} as [127{data}] of %v:[128]") ==
+        "'b' is no bucket of its parts | its parts need one dimension of a multiple of 64 elements, at least 128 in "
+        "the 2 "
+        "shards together, and it has [64]");
   CHECK(error_of("params %b:f32[64]{data} as [128{data}] of %v:[8{data}]") ==
         "'b' is no bucket of its parts | 'v': the bucket is divided along {data} already");
   CHECK(error_of("params %b:f32[64]{data} as [128{data}] of %v:[8{model}]") ==

@@ -1,9 +1,12 @@
 // Axes of the mesh along which no batch is divided: their devices see the same rows.
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/setup/setup.h"
+#include "core/setup/values.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -44,7 +47,21 @@ TEST_CASE("a batch divides by the axes of the data alone; along others devices s
   }
 }
 
-TEST_CASE("replicas along an axis that divides no batch are verified too", "[train]") {
-  const train::Setup setup = with_tensor_axis("[{devices: 4}, {model: 2}]", {"train.verify_replicas=1 step"});
-  CHECK(train_setup(setup).result().reason.empty());
+TEST_CASE("copies along an axis that divides no batch are compared too", "[train]") {
+  const train::Setup setup = with_tensor_axis("[{devices: 4}, {model: 2}]", {});
+  train::SessionOptions options;
+  options.verify_replicas = true;
+  options.between_steps = [](Module& module, std::int64_t step) {
+    if (step != 1) return;
+    const Handle bias = module.input("conv_0.bias");
+    std::vector<std::byte> bytes =
+        train::bytes_of(module, bias, 1);  // at the first of the devices and the second of the models
+    bytes.front() ^= std::byte{1};
+    module.wait(module.write(bias, 1, bytes));
+  };
+  const Trained trained = train_setup(setup, options);
+  CHECK(trained.ended.reason == "guard");
+  CHECK(trained.of<train::Warned>().back().text.starts_with("step 1: parameter 'conv_0.bias' differs on device 1;"));
+  options.between_steps = {};
+  CHECK(train_setup(setup, options).ended.reason == "duration");
 }
