@@ -50,10 +50,8 @@ std::string read_program(const std::string& path) {
 }
 
 // The type of the array that the name of an input means: of one that devices divide, of the whole array.
-Type type_of(const Program& program, const Input& input) {
-  const Type& type = program.type(input.value);
-  if (input.group == Group::batch || !input.parts.empty()) return type;
-  return {type.dtype, input.layout.logical, type.varying - input.layout.axes()};
+const Type& type_of(const Module& module, const Input& input) {
+  return input.group == Group::batch ? module.program(0).type(input.value) : module.type(module.input(input.name));
 }
 
 // Sets every input from its file. All that are missing are told at once.
@@ -86,7 +84,7 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
   std::vector<Diagnostic> missing;
   for (const Input& input : program.inputs) {
     if (files.contains(input.name)) continue;
-    const Type type = type_of(program, input);
+    const Type& type = type_of(module, input);
     const std::string shape = tuple_text(array_shape(type, program.mesh));
     missing.push_back({"usage",
                        {},
@@ -98,7 +96,7 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
   }
   if (!missing.empty()) throw Error(ExitStatus::usage, std::move(missing));
   for (const Input& input : program.inputs) {
-    const Type type = type_of(program, input);
+    const Type& type = type_of(module, input);
     const train::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
     const std::span<std::byte> batch = module.batch(0, 0, input.name);
     for (std::int64_t device = 0; device < (type.varying.empty() ? 1 : program.mesh.devices()); ++device) {
@@ -149,7 +147,7 @@ std::vector<Result> results_of(Module& module) {
   }
   for (const Input& input : program.inputs) {
     if (!input.next) continue;
-    results.push_back({input.name, true, type_of(program, input), reader(module.input(input.name))});
+    results.push_back({input.name, true, type_of(module, input), reader(module.input(input.name))});
   }
   return results;
 }
