@@ -77,16 +77,16 @@ class Hash {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-struct Range {
+struct ByteRange {
   std::int64_t begin = 0, end = 0;
 };
 
 // Of the bytes of all files, one after another; sorted.
-std::vector<Range> sample_of(std::int64_t bytes) {
+std::vector<ByteRange> sample_of(std::int64_t bytes) {
   if (bytes < least_sampled) return {{0, bytes}};
   const PhiloxKey key = stream_key(0, "content");
   const std::int64_t first = mebibyte / block, each = (bytes / block - 2 * first) / blocks;
-  std::vector<Range> ranges{{0, mebibyte}};
+  std::vector<ByteRange> ranges{{0, mebibyte}};
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::array<std::uint32_t, 4> bits = philox4x32(key, {static_cast<std::uint32_t>(i), 0, 0, 0});
     const std::uint64_t drawn = std::uint64_t{bits[0]} << 32 | bits[1];
@@ -98,7 +98,7 @@ std::vector<Range> sample_of(std::int64_t bytes) {
   return ranges;
 }
 
-void read_range(const Descriptor& file, const std::string& path, Range range, std::vector<std::byte>& room,
+void read_range(const Descriptor& file, const std::string& path, ByteRange range, std::vector<std::byte>& room,
                 Hash& hash) {
   while (range.begin < range.end) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(range.end - range.begin, mebibyte));
@@ -111,7 +111,7 @@ void read_range(const Descriptor& file, const std::string& path, Range range, st
   }
 }
 
-std::string hash_of(const std::vector<File>& files, const std::vector<Range>& ranges) {
+std::string hash_of(const std::vector<File>& files, const std::vector<ByteRange>& ranges) {
   Hash hash;
   for (const File& file : files) {
     if (file.name.empty()) continue;
@@ -130,15 +130,16 @@ std::string hash_of(const std::vector<File>& files, const std::vector<Range>& ra
       if (!opened) fail_to_open(file.path, errno);
       const auto each = [&](const auto& use) {
         for (auto at = range; at != ranges.end() && at->begin < end; ++at) {
-          use(Range{std::max(at->begin, begin) - begin, std::min(at->end, end) - begin});
+          use(ByteRange{std::max(at->begin, begin) - begin, std::min(at->end, end) - begin});
         }
       };
       // The system fetches what is not in memory all at once, which a network file system answers faster.
       if (ranges.size() > 1) {
-        each(
-            [&](Range part) { ::posix_fadvise(opened.get(), part.begin, part.end - part.begin, POSIX_FADV_WILLNEED); });
+        each([&](ByteRange part) {
+          ::posix_fadvise(opened.get(), part.begin, part.end - part.begin, POSIX_FADV_WILLNEED);
+        });
       }
-      each([&](Range part) { read_range(opened, file.path, part, room, hash); });
+      each([&](ByteRange part) { read_range(opened, file.path, part, room, hash); });
     }
     begin = end;
   }

@@ -19,7 +19,7 @@
 namespace pmaptrain::train {
 namespace {
 
-std::optional<double> measure(const Measures& measures, const std::string& name) {
+std::optional<double> find_measure(const Measures& measures, const std::string& name) {
   const auto found = std::find_if(measures.begin(), measures.end(), [&](const auto& one) { return one.first == name; });
   return found != measures.end() ? std::optional(found->second) : std::nullopt;
 }
@@ -221,7 +221,7 @@ std::optional<Compared> classes_of(const model::Model& model, const Measures& me
                                    const std::string& majority) {
   const double most = *std::max_element(shares.begin(), shares.end());
   for (const std::string& name : {selects, std::string("roc_auc"), std::string("accuracy")}) {
-    const std::optional<double> found = measure(measures, name);
+    const std::optional<double> found = find_measure(measures, name);
     if (!found) continue;
     if (name == "roc_auc") return Compared{name, *found, 0.5, majority, true};
     if (name == "loss") {
@@ -255,7 +255,7 @@ std::string class_text(const model::Model& model, const std::vector<std::string>
   if (constant && (!found || found->name == "accuracy" || found->is_worse())) {
     text = name_of(*constant) + " is predicted for every example of " + measured.split;
   } else if (found && found->is_worse()) {
-    text = compared(found->name, measured.split, *measure(measured.measures, found->name), found->constant,
+    text = compared(found->name, measured.split, *find_measure(measured.measures, found->name), found->constant,
                     found->of_constant, measured.one);
   }
   // Of the shares that classes would have alike, a rare one has less than half.
@@ -281,16 +281,16 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
   const auto selecting = std::find(order.begin(), order.end(), selects);
   if (selecting != order.end()) std::rotate(order.begin(), selecting, selecting + 1);
   const auto first =
-      std::find_if(order.begin(), order.end(), [&](const std::string& one) { return measure(measures, one); });
+      std::find_if(order.begin(), order.end(), [&](const std::string& one) { return find_measure(measures, one); });
   if (*first == "r2") {
     // Predicting the mean has an r2 of 0, unless all targets are equal.
     if (!(square_of_mean(dataset, ones) > 0)) return std::nullopt;
-    return Compared{"r2", *measure(measures, "r2"), 0, "their mean", true};
+    return Compared{"r2", *find_measure(measures, "r2"), 0, "their mean", true};
   }
   if (*first == "mean_squared_error") {
-    return Compared{*first, *measure(measures, *first), square_of_mean(dataset, ones)};
+    return Compared{*first, *find_measure(measures, *first), square_of_mean(dataset, ones)};
   }
-  if (*first == "mean_absolute_error") return distances_from_median(*first, *measure(measures, *first), ones);
+  if (*first == "mean_absolute_error") return distances_from_median(*first, *find_measure(measures, *first), ones);
   if (!model.log_targets.empty()) return std::nullopt;  // the loss is one of logarithms
   const std::string name = spec::to_string(model.loss);
   const double loss = measures.front().second;

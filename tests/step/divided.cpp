@@ -48,7 +48,7 @@ struct Batch {
   }
 };
 
-Feed initial_parameters() {
+Feed parameters_by_hand() {
   Feed feed;
   const auto fill = [&](const char* name, std::size_t count, double phase) {
     for (std::size_t i = 0; i < count; ++i) feed[name].push_back(0.8 * std::cos(phase + 1.3 * static_cast<double>(i)));
@@ -141,7 +141,7 @@ TEST_CASE("parameters are in one bucket if they are divided and summed along the
 
 TEST_CASE("gradients of divided parameters match finite differences, and norms count each element once", "[step]") {
   const Batch batch;
-  const Feed parameters = initial_parameters();
+  const Feed parameters = parameters_by_hand();
   const Feed gradients = gradients_of(parameters, batch);
   const double norm = norm_of(gradients);
   const auto check_step = [&](const spec::Spec& spec, double factor) {
@@ -178,7 +178,7 @@ TEST_CASE("gradients of divided parameters match finite differences, and norms c
 
 TEST_CASE("a divided gradient that is not finite in one part is refused by all devices", "[step]") {
   Batch batch;
-  Feed parameters = initial_parameters();
+  Feed parameters = parameters_by_hand();
   parameters["dense_0.kernel"][units - 1] = std::nan("");  // the last unit, of the second position
   spec::Spec spec = divided_spec();
   for (const bool judges_update : {false, true}) {
