@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that no two sources of a folder define the same local name.
 
-Sources of a folder are compiled together, how many at a time differs between presets. Two local functions of one name
-and the same parameters, or two local types of one name, are an error only where both files fall into one group. This
-finds them for every grouping.
+Sources of a folder are compiled together; how many at a time differs between presets. Two local functions of one name
+and the same parameters, or two local types or constants of one name, are an error only where both files fall into one
+group. This finds them for every grouping.
 
   scripts/check_names.py      writes each clash with FILE:LINE, and exits with 1 where there is one
 """
@@ -18,6 +18,7 @@ TYPED = r"[\w:<>,&* ]*?[\w>&*]"
 FUNCTION = re.compile(rf"^(?=\w)(?:template <[^>]*> )?{TYPED} (\w+)\(([^;{{}}]*)\)(?: noexcept)? \{{", re.MULTILINE)
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)[^;{]*\{", re.MULTILINE)
 CONSTANT = re.compile(rf"^(?:inline |static )*(?:constexpr|const) {TYPED} (\w+)(?:\[\w*\])? ?[={{](?!=)", re.MULTILINE)
+ALIAS = re.compile(r"^(?:using|namespace) (\w+) = ([^;]+);", re.MULTILINE)
 
 
 def local_parts(text):
@@ -54,7 +55,11 @@ def local_names(source, shown):
             for match in pattern.finditer(part):
                 parameters = parameter_types(match[2]) if kind == "function" else ()
                 line = text.count("\n", 0, position + match.start()) + 1
-                yield (around, kind, match[1], parameters), f"{shown}:{line}"
+                yield (around, kind, match[1], parameters), "", f"{shown}:{line}"
+        # One alias may stand in two sources as long as it means the same.
+        for match in ALIAS.finditer(part):
+            line = text.count("\n", 0, position + match.start()) + 1
+            yield (around, "alias", match[1], ()), match[2], f"{shown}:{line}"
 
 
 def main():
@@ -64,11 +69,12 @@ def main():
     for folder in folders:
         places = collections.defaultdict(dict)
         for source in sorted(folder.glob("*.cpp")):
-            for key, place in local_names(source, source.relative_to(root)):
-                places[key].setdefault(source, place)
+            for key, meaning, place in local_names(source, source.relative_to(root)):
+                places[key].setdefault(source, (meaning, place))
         for (_, kind, name, _), sources in places.items():
-            if len(sources) > 1:
-                first, second, *_ = sources.values()
+            meanings = {meaning for meaning, _ in sources.values()}
+            if len(sources) > 1 and (kind != "alias" or len(meanings) > 1):
+                (_, first), (_, second), *_ = sources.values()
                 print(f"{second}: the {kind} '{name}' is also defined in {first}: both are compiled together")
                 clashes += 1
     sys.exit(clashes > 0)

@@ -15,7 +15,6 @@ using namespace ops;
 using namespace test;
 
 using Arrays = std::vector<HostArray>;
-using Bytes = std::vector<std::byte>;
 
 struct Heads {
   std::int64_t examples, positions, heads, kv_heads, width;
