@@ -42,41 +42,52 @@ def parameter_types(parameters):
 
 
 def enclosing_namespace(text, position):
-    """The namespace around an anonymous one, by the last `namespace NAME {` before it."""
-    names = re.findall(r"^namespace ([\w:]+) \{$", text[:position], re.MULTILINE)
-    return names[-1] if names else ""
+    """The named namespaces that are open there."""
+    around = []
+    boundary = re.compile(r"^(?:namespace ([\w:]+) \{|(\}  // namespace [\w:]+))$", re.MULTILINE)
+    for opened, closed in boundary.findall(text[:position]):
+        if opened:
+            around.append(opened)
+        elif closed and around:
+            around.pop()
+    return "::".join(around)
 
 
-def local_names(source, shown):
+def local_names(source):
+    """Each local name of a source: (the namespace around it, the name), what it is, the line."""
     text = source.read_text()
     for position, part in local_parts(text):
         around = enclosing_namespace(text, position)
-        for kind, pattern in (("type", TYPE), ("function", FUNCTION), ("constant", CONSTANT)):
+        for kind, pattern in (("type", TYPE), ("function", FUNCTION), ("constant", CONSTANT), ("alias", ALIAS)):
             for match in pattern.finditer(part):
-                parameters = parameter_types(match[2]) if kind == "function" else ()
-                line = text.count("\n", 0, position + match.start()) + 1
-                yield (around, kind, match[1], parameters), "", f"{shown}:{line}"
-        # One alias may stand in two sources as long as it means the same.
-        for match in ALIAS.finditer(part):
-            line = text.count("\n", 0, position + match.start()) + 1
-            yield (around, "alias", match[1], ()), match[2], f"{shown}:{line}"
+                told_apart_by = {"function": lambda: parameter_types(match[2]), "alias": lambda: match[2]}
+                meaning = kind, told_apart_by.get(kind, lambda: None)()
+                yield (around, match[1]), meaning, text.count("\n", 0, position + match.start()) + 1
+
+
+def may_meet(one, other):
+    """Whether both meanings of a name may stand in one file: overloads, or an alias of the same type."""
+    if one[0] == other[0] == "function":
+        return one != other
+    return one == other and one[0] == "alias"
 
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     clashes = 0
-    folders = sorted({path.parent for top in ("app", "core", "tests") for path in (root / top).rglob("*.cpp")})
-    for folder in folders:
-        places = collections.defaultdict(dict)
+    for folder in sorted({path.parent for top in ("app", "core", "tests") for path in (root / top).rglob("*.cpp")}):
+        known = collections.defaultdict(list)
         for source in sorted(folder.glob("*.cpp")):
-            for key, meaning, place in local_names(source, source.relative_to(root)):
-                places[key].setdefault(source, (meaning, place))
-        for (_, kind, name, _), sources in places.items():
-            meanings = {meaning for meaning, _ in sources.values()}
-            if len(sources) > 1 and (kind != "alias" or len(meanings) > 1):
-                (_, first), (_, second), *_ = sources.values()
-                print(f"{second}: the {kind} '{name}' is also defined in {first}: both are compiled together")
-                clashes += 1
+            names = list(local_names(source))
+            for name, meaning, line in names:
+                for before, place in known[name]:
+                    if not may_meet(meaning, before):
+                        print(f"{source.relative_to(root)}:{line}: '{name[1]}' is also defined in {place}, and sources "
+                              "of a folder are compiled together: give one of them another name")
+                        clashes += 1
+                        break
+            for name, meaning, line in names:
+                known[name].append((meaning, f"{source.relative_to(root)}:{line}"))
     sys.exit(clashes > 0)
 
 

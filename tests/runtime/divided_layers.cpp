@@ -31,7 +31,7 @@ std::string axes_of(const Sizes& sizes, bool along_model) {
 }
 
 // The step of one device. With one position along `model` it is that of the undivided layers.
-std::string step(const Sizes& sizes) {
+std::string step_text(const Sizes& sizes) {
   const auto array = [](std::initializer_list<std::int64_t> shape, const std::string& axes) {
     std::string text = "f32[";
     for (const std::int64_t n : shape) text += (text.back() == '[' ? "" : ",") + std::to_string(n);
@@ -137,7 +137,7 @@ void for_each_mesh(const std::function<void(const Sizes&, const std::shared_ptr<
                              Sizes{96, 40, 64, 24, 1, 2}, Sizes{96, 40, 64, 24, 4, 2}}) {
     Sizes undivided = sizes;
     undivided.model = 1;
-    const auto whole = test::program_of(step(undivided)), program = test::program_of(step(sizes));
+    const auto whole = test::program_of(step_text(undivided)), program = test::program_of(step_text(sizes));
     const test::Values inputs = test::random_inputs(*whole, 3);
     INFO(to_text(*program));
     check(sizes, program, divided(inputs, sizes), divided(test::interpreted(*whole, inputs), sizes));
