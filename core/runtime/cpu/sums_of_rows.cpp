@@ -13,7 +13,7 @@ namespace {
 
 class Completing {
  public:
-  Completing(const Program& program, const RowFacts& rows) : program_(program), rows_(rows) {}
+  Completing(const Program& program, RowFacts rows) : program_(program), rows_(std::move(rows)) {}
 
   Program run() {
     for_each_whole_read(program_, rows_, [&](Value value) {
@@ -40,6 +40,7 @@ class Completing {
       for (const Value value : partial) {
         const Value sum{static_cast<std::int32_t>(program_.types.size())};
         program_.types.push_back(Type(program_.type(value)));
+        rows_.kinds.push_back(RowKind::whole);
         sums_.emplace(value.id, sum);
         all.push_back({all_ops().psum(AxisSet()), {value}, {sum}, all.back().origin});
       }
@@ -48,7 +49,7 @@ class Completing {
   }
 
   Program program_;
-  const RowFacts& rows_;
+  RowFacts rows_;
   std::set<std::int32_t> read_whole_;   // sums over rows that must be complete
   std::map<std::int32_t, Value> sums_;  // the complete sums
 };
@@ -57,9 +58,9 @@ class Completing {
 
 std::shared_ptr<const Program> with_sums_of_rows(std::shared_ptr<const Program> program) {
   if (examples_vary(*program)) return program;
-  const RowFacts rows = find_row_facts(*program, analyse(*program));
+  RowFacts rows = find_row_facts(*program, analyse(*program));
   if (rows.count == 0) return program;
-  return std::make_shared<const Program>(Completing(*program, rows).run());
+  return std::make_shared<const Program>(Completing(*program, std::move(rows)).run());
 }
 
 }  // namespace pmaptrain::cpu
