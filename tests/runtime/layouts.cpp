@@ -1,4 +1,6 @@
 // Divided arrays and parts of divided buckets: written and read as wholes, on every backend and in several processes.
+#include "tests/runtime/layouts.h"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,7 +13,6 @@
 #include "core/runtime/backends.h"
 #include "core/setup/values.h"
 #include "tests/catch.h"
-#include "tests/gpu/programs.h"
 #include "tests/runtime/placements.h"
 #include "tests/runtime/programs.h"
 
@@ -52,14 +53,6 @@ std::vector<float> read(Module& module, std::int64_t member, const std::string& 
 // Assertions of Catch2 are for one thread.
 void demand(bool is_true, const std::string& what) {
   if (!is_true) throw std::runtime_error(what);
-}
-
-Source source_of(bool private_copies, std::int64_t members = 1) {
-  Source source{{{"step", test::program_of(text), 1}}};
-  source.private_copies = private_copies;
-  source.members = members;
-  source.blocks = 6;
-  return source;
 }
 
 // Writes all arrays of a member, runs a step and reads them, whole and in ranges, from this process's first device.
@@ -110,7 +103,17 @@ void check(Module& module, std::int64_t member) {
   demand(own[13] == (position == 2 ? 1.0F : of_member + 2.0F + static_cast<float>(6 * 5 + 2 * position)), "padding");
 }
 
-void check(Module& module) {
+}  // namespace
+
+Source test::divided_arrays(bool private_copies, std::int64_t members) {
+  Source source{{{"step", test::program_of(text), 1}}};
+  source.private_copies = private_copies;
+  source.members = members;
+  source.blocks = 6;
+  return source;
+}
+
+void test::check_divided_arrays(Module& module) {
   for (const std::string& name : names) module.clear(module.input(name));
   for (std::int64_t m = 0; m < module.source().members; ++m) check(module, m);
   module.clear(module.input("w"));
@@ -118,21 +121,20 @@ void check(Module& module) {
   demand(read(module, 0, "rows", 30, 90) == counted_from(2031, 90), "rows after w was cleared");
 }
 
-TEST_CASE("a divided array is written and read as a whole, on every backend", "[runtime][layouts]") {
+namespace {
+
+using test::check_divided_arrays;
+using test::divided_arrays;
+
+TEST_CASE("a divided array is written and read as a whole", "[runtime][layouts]") {
   for (const bool private_copies : {false, true}) {
     for (const BackendKind kind : {BackendKind::cpu, BackendKind::reference}) {
-      const std::unique_ptr<Module> module = make_backend(kind, {})->load(source_of(private_copies));
+      const std::unique_ptr<Module> module = make_backend(kind, {})->load(divided_arrays(private_copies));
       CHECK_FALSE(module->is_divided(module->input("columns")));
-      CHECK_NOTHROW(check(*module));
+      CHECK_NOTHROW(check_divided_arrays(*module));
     }
-    for (const int gpus : {1, 2, 3, 6}) {
-      INFO(gpus << " GPUs");
-      const test::EmulatedGpus emulated({.devices = gpus});
-      const std::unique_ptr<Module> module = emulated.load(source_of(private_copies));
-      CHECK_NOTHROW(check(*module));
-    }
-    const std::unique_ptr<Module> members = make_backend(BackendKind::cpu, {})->load(source_of(private_copies, 2));
-    CHECK_NOTHROW(check(*members));
+    const std::unique_ptr<Module> members = make_backend(BackendKind::cpu, {})->load(divided_arrays(private_copies, 2));
+    CHECK_NOTHROW(check_divided_arrays(*members));
   }
 }
 
@@ -146,13 +148,13 @@ TEST_CASE("processes that have different parts read an array together", "[runtim
       BackendOptions options;
       options.workers = 1;
       const std::unique_ptr<Module> module =
-          std::move(*make_backend(BackendKind::cpu, options)->plan(source_of(false, members), all)).load();
+          std::move(*make_backend(BackendKind::cpu, options)->plan(divided_arrays(false, members), all)).load();
       // Each of two processes has all positions along `model`, and one shard.
       if (members == 1) {
         demand(module->is_divided(module->input("columns")) == (processes > 2), "whether the columns are divided");
         demand(module->is_divided(module->input("rows")), "whether the rows are");
       }
-      check(*module);
+      check_divided_arrays(*module);
     });
   }
 }
