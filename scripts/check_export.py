@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares exported models with predict: by ONNX's checker and by ONNX Runtime.
 
-    scripts/check_export.py build/release/pmaptrain
+    scripts/check_export.py build/release/pmaptrain [TREES]
 
 Small runs have every layer that there is, inputs of bytes, of floats and of tables, every kind of loss, a bfloat16 run
-and ensembles. What ONNX Runtime computes must be within 1e-4 of the largest output of `predict`. Needs third_party/onnx
-(scripts/bootstrap --dev); says so where it is missing.
+and ensembles; TREES more (20) have random trees of layers. What ONNX Runtime computes must be within 1e-4 of the
+largest output of `predict`. Needs third_party/onnx (scripts/bootstrap --dev); says so where it is missing.
 """
 
 import json
@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from random import Random
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOLERANCE = 1e-4
@@ -251,6 +252,82 @@ def check_tables(check):
             check.problems.append(f"strict: {error}")
 
 
+class Tree:
+    """Random layers of images [9,8,3] or, with `tokens`, of sequences [9]; 5 outputs in the end."""
+
+    ANY = ["relu", "tanh", "gelu", "{gelu: {approximate: none}}", "sigmoid", "silu", "softmax", "leaky_relu",
+           "{elu: 0.5}", "softplus", "{dropout: 0.2}", "layer_norm", "{layer_norm: {use_bias: false}}", "rms_norm",
+           "{rms_norm: {use_scale: false}}", "batch_norm", "{batch_norm: {use_scale: false}}",
+           "{batch_norm: {use_bias: false}}"]
+
+    def __init__(self, random, tokens):
+        self.random = random
+        first = "{embedding: {num_embeddings: 31, features: 8}}"
+        layers, shape = ([first], [9, 8]) if tokens else ([], [9, 8, 3])
+        for _ in range(random.randrange(2, 7)):
+            text, shape = self.layer(shape, 2)
+            layers.append(text)
+        end = "global_avg_pool" if len(shape) > 1 and random.random() < 0.5 else "flatten"
+        self.text = ", ".join([*layers, end, "{dense: 5}"])
+
+    def layer(self, shape, depth):
+        """A layer for this shape, and the shape that it gives."""
+        pick, draw = self.random.choice, self.random.random
+        window = f"[{pick([1, 2, 3])}, {pick([1, 2])}], strides: [{pick([1, 2])}, {pick([1, 2])}], padding: SAME"
+        strides = [int(size) for size in re.findall(r"strides: \[(\d), (\d)\]", window)[0]]
+        if depth > 0 and draw() < 0.2:
+            return self.residual(shape, depth), shape
+        if draw() < 0.35:
+            return pick(self.ANY), shape
+        if len(shape) == 1:
+            return pick([f"{{dense: {shape[0]}}}", f"{{swiglu: {pick([3, 6])}}}"]), shape
+        if len(shape) == 2:
+            heads, flags = pick([1, 2, 4]), ["true", "false"]
+            return pick([
+                ("flatten", [shape[0] * shape[1]]), ("{transpose: [1, 0]}", shape[::-1]),
+                ("{dense: 8}", [shape[0], 8]), ("{swiglu: 5}", shape),
+                (f"{{position_embedding: {{length: {shape[0] + pick([0, 3])}}}}}", shape)] + 3 * [
+                (f"{{attention: {{heads: {heads}, kv_heads: {pick([1, heads])}, head_dim: 4, causal: {pick(flags)}, "
+                 f"use_bias: {pick(flags)}, qk_norm: {pick(flags)}{pick(['', ', rotary: {}'])}}}}}", shape)])
+        smaller = [-(-shape[0] // strides[0]), -(-shape[1] // strides[1])]
+        features = pick([4, 6])
+        return pick([
+            (f"{{conv: {{features: {features}, kernel_size: {window}}}}}", [*smaller, features]),
+            (f"{{conv: {{features: {features}, kernel_size: {window}, use_bias: false}}}}", [*smaller, features]),
+            (f"{{max_pool: {{window_shape: {window}}}}}", [*smaller, shape[2]]),
+            (f"{{avg_pool: {{window_shape: {window}}}}}", [*smaller, shape[2]]),
+            (f"{{group_norm: {{num_groups: {pick([1, shape[2]])}}}}}", shape),
+            (f"{{reshape: [{shape[0] * shape[1]}, {shape[2]}]}}", [shape[0] * shape[1], shape[2]]),
+            ("{dense: 4}", [*shape[:2], 4])])
+
+    def residual(self, shape, depth):
+        """A residual connection of the layers that keep the shape."""
+        layers = []
+        for _ in range(self.random.randrange(1, 4)):
+            text, given = self.layer(shape, depth - 1)
+            if given == shape:
+                layers.append(text)
+        return f"{{residual: {{layers: [{', '.join(layers) or 'tanh'}]}}}}"
+
+
+def check_trees(check, random, count):
+    images, tokens = random.integers(0, 256, (24, 9, 8, 3)).astype(numpy.uint8), random.integers(0, 31, (24, 9))
+    for seed in range(count):
+        of_tokens = seed % 2 == 1
+        x = tokens.astype(numpy.uint8) if of_tokens else images
+        numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, 24))
+        numpy.save(check.folder / "x.npy", x)
+        layers = Tree(Random(seed), of_tokens).text
+        config = ARRAYS.replace("TARGETS", "y").replace("LAYERS", layers).replace("LOSS", "softmax_cross_entropy")
+        run = check.train(f"tree {seed}", config.replace("DATA", "remainder: drop").replace("3 epochs", "2 steps"))
+        found = check.export(run).run(["logits"], {"inputs": x})[0]
+        expected = check.predict(run, "logits", check.folder / "x.npy")
+        error = numpy.max(numpy.abs(found - expected)) / numpy.max(numpy.abs(expected))
+        if not error <= TOLERANCE:
+            check.problems.append(f"tree {seed}: {error} apart: {layers}")
+        check.compared += 1
+
+
 def all_layers():
     """All kinds of layers, from the table of keys."""
     text = (ROOT / "docs" / "config.md").read_text()
@@ -276,6 +353,7 @@ def main():
         check_arrays(check, random)
         check_sequences(check, random)
         check_tables(check)
+        check_trees(check, random, int(sys.argv[2]) if len(sys.argv) > 2 else 20)
         every = all_layers()
         if missing := every - check.layers or not every:
             check.problems.append(f"no network here has the layers {missing}")

@@ -56,8 +56,9 @@ Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_
   if (request.format == ExportFormat::onnx) make_graph(loaded);
 }
 
-TrainedModel Exporter::trained_model(const spec::Spec& spec, std::int64_t member) const {
+TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const {
   const RunState& state = found_.trained.state;
+  spec.precision = spec::PrecisionPolicy::float32;
   TrainedModel trained{model::make_model(spec, state.input, state.target, DType::f32, state.encoding), {}};
   std::map<std::string, TensorView> tensors;
   for (TensorView& tensor : found_.trained.parameters.of_member(member)) tensors.emplace(tensor.name, tensor);

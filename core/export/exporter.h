@@ -43,7 +43,7 @@ class Exporter {
   const std::vector<std::int64_t>& left_out() const { return found_.left_out; }
 
  private:
-  TrainedModel trained_model(const spec::Spec& spec, std::int64_t member) const;
+  TrainedModel trained_model(spec::Spec spec, std::int64_t member) const;  // which computes in float32
   void make_graph(const spec::Loaded& loaded);
   void write_parameters(ByteSink& sink) const;
 

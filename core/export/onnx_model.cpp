@@ -1,12 +1,13 @@
 #include "core/export/onnx_model.h"
 
-#include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
+#include "core/export/translation.h"
+#include "core/graph/builder.h"
 #include "core/model/prediction.h"
+#include "core/ops/all.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -16,20 +17,6 @@ using onnx::ElementType;
 using onnx::Graph;
 
 constexpr std::string_view logits_name = "logits", probabilities_name = "probabilities", values_name = "values";
-
-ElementType element_type(DType dtype) {
-  switch (dtype) {
-    case DType::u8: return ElementType::u8;
-    case DType::i32: return ElementType::i32;
-    case DType::i64: return ElementType::i64;
-    case DType::f64: return ElementType::f64;
-    case DType::f32: break;
-    case DType::bf16:
-    case DType::u32:
-    case DType::boolean: assert(false); break;  // no data set has them
-  }
-  return ElementType::f32;
-}
 
 std::string cast(Graph& graph, const std::string& x, ElementType to) {
   return graph.node("Cast", {x}, {{"to", static_cast<std::int64_t>(to)}});
@@ -77,74 +64,29 @@ std::string table(Graph& graph, const std::vector<data::Encoding::Column>& colum
   return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});
 }
 
-// [N, input...] of f32, or of i32 for tokens, before the first layer: model::apply does the same.
+// [N, input...] with the element type of the data.
 std::string inputs_of(Graph& graph, const model::Model& model, const data::Encoding& encoding, bool ignores_unknown) {
-  std::string x;
-  const bool is_wide = model.input.dtype == DType::f64;
-  const ElementType numbers = is_wide ? ElementType::f64 : ElementType::f32;
-  if (!encoding.columns.empty()) {
-    x = table(graph, encoding.columns, ignores_unknown, numbers);
-  } else {
-    x = graph.input("inputs", element_type(model.input.dtype), model.input.shape);
-    graph.name_after("input");
-    if (model.takes_tokens()) return model.input.dtype == DType::i32 ? x : cast(graph, x, ElementType::i32);
-    if (model.input.dtype != DType::f32 && !is_wide) x = cast(graph, x, ElementType::f32);
-    if (model.input.dtype == DType::u8) x = graph.node("Div", {x, graph.number(255)});
-  }
-  if (!model.normalize) return is_wide ? cast(graph, x, ElementType::f32) : x;
-  const auto by_channel = [&](const std::vector<double>& values) {
-    return graph.numbers(values, values.size() == 1 ? Shape() : Shape{std::ssize(values)}, numbers);
-  };
-  x = graph.node("Sub", {x, by_channel(model.normalize->mean)});
-  x = graph.node("Div", {x, by_channel(model.normalize->std)});
-  return is_wide ? cast(graph, x, ElementType::f32) : x;
-}
-
-// ---- layers ---------------------------------------------------------------------------------------------------------
-
-// What the last layer gives, [N, output...]. Nodes are named after the layers, behind `prefix`.
-std::string apply_layers(Graph& graph, const TrainedModel& member, const std::string& inputs,
-                         const std::string& prefix) {
-  const onnx::Value x = model::export_in_order(graph, member.model.layers, member.parameters, prefix, {inputs});
-  return graph.channels_last(x);
+  const ElementType type = element_type(model.input.dtype);
+  if (encoding.columns.empty()) return graph.input("inputs", type, model.input.shape);
+  return table(graph, encoding.columns, ignores_unknown, type);
 }
 
 // ---- outputs --------------------------------------------------------------------------------------------------------
 
-// One number for each output, which of quantiles is that of their target; one alone is of all.
-std::vector<double> of_outputs(const model::Model& model, const std::vector<double>& of_targets) {
-  if (of_targets.size() <= 1) return of_targets;
-  const std::size_t times = static_cast<std::size_t>(numel(model.output)) / of_targets.size();
-  std::vector<double> numbers;
-  for (const double number : of_targets) numbers.insert(numbers.end(), times, number);
-  return numbers;
-}
-
-// exp(x) - 1 for the numbers of a target that have a logarithm: finite as f32, and at least 0.
-std::string from_logarithms(Graph& graph, const model::Model& model, const std::string& x) {
-  const auto number = [&](double value) { return graph.numbers({value}, {}, ElementType::f64); };
-  std::string values = graph.node("Max", {x, number(0)});
-  values = graph.node("Min", {values, number(model::largest_log_target)});
-  values = graph.node("Sub", {graph.node("Exp", {values}), number(1)});
-  const auto& logs = model.log_targets;
-  if (std::find(logs.begin(), logs.end(), false) == logs.end()) return values;
-  const std::vector<double> flags = of_outputs(model, {logs.begin(), logs.end()});
-  const std::string is_log = graph.node("Greater", {graph.numbers(flags, model.output, ElementType::f64), number(0.5)});
-  return graph.node("Where", {is_log, values, x});
-}
-
-// In f64, as model::in_units_of_targets.
-std::string in_units_of_targets(Graph& graph, const model::Model& model, const std::string& output) {
-  if (!model.target_statistics) return output;
-  const auto for_each = [&](const std::vector<double>& of_targets) {
-    const std::vector<double> numbers = of_outputs(model, of_targets);
-    return graph.numbers(numbers, numbers.size() == 1 ? Shape() : model.output, ElementType::f64);
-  };
-  std::string x = cast(graph, output, ElementType::f64);
-  x = graph.node("Mul", {x, for_each(model.target_statistics->std)});
-  x = graph.node("Add", {x, for_each(model.target_statistics->mean)});
-  if (!model.log_targets.empty()) x = from_logarithms(graph, model, x);
-  return model::dtype_of_values(model) == DType::f64 ? x : cast(graph, x, ElementType::f32);
+// What `function` of core/model makes of an output of the last layer.
+std::string applied(Graph& graph, const model::Model& model, const std::string& output,
+                    Value (*function)(Builder& b, const model::Model& model, Value output)) {
+  Program program;
+  Builder b(program, all_ops());
+  Shape shape{1};
+  shape.insert(shape.end(), model.output.begin(), model.output.end());
+  const Value x = b.input(Group::batch, "output", {model.dtype, std::move(shape), {}});
+  const Builder::Scope scope(b, {"output", {}});
+  const Value result = function(b, model, x);
+  Translation translation(graph, program);
+  translation.bind(x, {output, {}});
+  translation.run("");
+  return translation.name(result);
 }
 
 std::string mean_of(Graph& graph, const std::vector<std::string>& members, ElementType type = ElementType::f32) {
@@ -156,12 +98,6 @@ std::string mean_of(Graph& graph, const std::vector<std::string>& members, Eleme
 }
 
 onnx::Attributes along_last() { return {{"axis", std::int64_t{-1}}}; }
-
-std::string probabilities_of(Graph& graph, OutputKind kind, const std::string& output) {
-  if (kind == OutputKind::softmax_logits) return graph.node("Softmax", {output}, along_last());
-  if (kind == OutputKind::sigmoid_logits) return graph.node("Sigmoid", {output});
-  return output;
-}
 
 // log(sum(exp(x))) over the members, each [N, output...].
 std::string log_sum_of(Graph& graph, const std::vector<std::string>& members) {
@@ -197,34 +133,35 @@ std::string logits_of_mean(Graph& graph, OutputKind kind, const std::vector<std:
 void append_models(Graph& graph, std::span<const TrainedModel> members, const data::Encoding& encoding,
                    bool ignores_unknown) {
   const model::Model& model = members.front().model;
-  const std::string inputs = inputs_of(graph, model, encoding, ignores_unknown);
+  const Program program = model::prediction_program(model, Mesh(), {}, 1, all_ops(), model::PredictionKind::logits);
+  // The program declares the parameters in their order, then the inputs.
+  Translation inputs(graph, program);
+  inputs.bind(program.inputs.back().value, {inputs_of(graph, model, encoding, ignores_unknown), {}});
+  inputs.run_scope("input");
   std::vector<std::string> outputs;
   for (std::size_t m = 0; m < members.size(); ++m) {
-    const std::string prefix = members.size() == 1 ? "" : "member_" + std::to_string(m) + "/";
-    outputs.push_back(apply_layers(graph, members[m], inputs, prefix));
+    Translation member = inputs;
+    for (std::size_t i = 0; i < members[m].parameters.size(); ++i) {
+      const Input& parameter = program.inputs[i];
+      member.bind(parameter.value,
+                  {{}, {}, Known{parameter.name, program.type(parameter.value), members[m].parameters[i]}});
+    }
+    member.run(members.size() == 1 ? "" : "member_" + std::to_string(m) + "/");
+    outputs.push_back(member.name(program.outputs.front().value));
   }
   graph.name_after("output");
+  const OutputKind kind = model::output_kind(model);
   if (!model::is_classifier(model)) {
     const ElementType type = element_type(model::dtype_of_values(model));
-    if (model::output_kind(model) == OutputKind::log_rates) {
-      for (std::string& output : outputs) output = graph.node("Exp", {output});
-    }
-    std::string values;
-    if (model.log_targets.empty()) {
-      values = in_units_of_targets(graph, model, mean_of(graph, outputs));
-    } else {  // the mean of logarithms is another one than that of values
-      for (std::string& output : outputs) output = in_units_of_targets(graph, model, output);
-      values = mean_of(graph, outputs, type);
-    }
-    graph.output(std::string(values_name), values, model.output, type);
+    // Where values are linear in the outputs, the mean of the outputs comes first.
+    if (model.log_targets.empty() && kind != OutputKind::log_rates) outputs = {mean_of(graph, outputs)};
+    for (std::string& output : outputs) output = applied(graph, model, output, model::in_units_of_targets);
+    graph.output(std::string(values_name), mean_of(graph, outputs, type), model.output, type);
     return;
   }
-  const OutputKind kind = model::output_kind(model);
   const std::string logits = logits_of_mean(graph, kind, outputs);
-  std::vector<std::string> each;
-  each.reserve(outputs.size());
-  for (const std::string& output : outputs) each.push_back(probabilities_of(graph, kind, output));
-  const std::string probabilities = mean_of(graph, each);
+  for (std::string& output : outputs) output = applied(graph, model, output, model::probabilities);
+  const std::string probabilities = mean_of(graph, outputs);
   graph.output(std::string(logits_name), logits, model.output);
   graph.output(std::string(probabilities_name), probabilities, model.output);
 }

@@ -51,6 +51,21 @@ inline Value softplus(Builder& b, Value x) {
   return add(b, positive, rest);
 }
 
+// x, below 0 times `slope`.
+inline Value leaky_relu(Builder& b, Value x, double slope) {
+  const Value above = b.emit(ops::Ge{}, {x, scalar_like(b, x, 0.0)});
+  return select(b, above, x, mul(b, x, slope));
+}
+
+// x, below 0 alpha (exp(x) - 1). expm1 is applied to min(x, 0), because it and its cotangent could overflow for large
+// x.
+inline Value elu(Builder& b, Value x, double alpha) {
+  const Value zero = scalar_like(b, x, 0.0);
+  const Value above = b.emit(ops::Gt{}, {x, zero});
+  const Value below = select(b, above, zero, x);
+  return select(b, above, x, mul(b, b.emit(ops::Expm1{}, {below}), alpha));
+}
+
 // 1 / (1 + exp(-x)) = (1 + tanh(x / 2)) / 2. Neither this form nor its derivative overflows.
 inline Value sigmoid(Builder& b, Value x) {
   const Value t = b.emit(ops::Tanh{}, {mul(b, x, 0.5)});

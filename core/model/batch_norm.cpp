@@ -8,6 +8,7 @@
 
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
+#include "core/model/rows.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -98,8 +99,8 @@ class BatchStatistics {
 // (x - mean) * scale / sqrt(variance + epsilon) + bias, without the scale or the bias that a norm does not have. The
 // derivative by the mean goes through a term of each channel that is 0, so that the backward pass needs one array of
 // differences and one sum of the cotangent.
-Value normalised(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale,
-                 std::optional<Value> bias) {
+Value normalised_by(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale,
+                    std::optional<Value> bias) {
   const Shape shape = b.type(x).shape;
   Value factor = b.emit(ops::Rsqrt{}, {add(b, moments.variance, epsilon)});
   if (scale) factor = mul(b, factor, *scale);
@@ -113,6 +114,11 @@ Value normalised(Builder& b, Value x, const Moments& moments, double epsilon, st
 }
 
 }  // namespace
+
+Value batch_normalised(Builder& b, Value x, Value mean, Value variance, double epsilon, std::optional<Value> scale,
+                       std::optional<Value> bias) {
+  return normalised_by(b, x, {mean, variance}, epsilon, scale, bias);
+}
 
 std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
   if (in.shape.empty()) {
@@ -152,31 +158,9 @@ std::optional<Node> plan(const spec::BatchNorm& norm, const LayerInput& in) {
     std::optional<Value> scale, bias;
     if (norm.use_scale) scale = call.parameters[0];
     if (norm.use_bias) bias = call.parameters[norm.use_scale ? 1 : 0];
-    return cast(b, normalised(b, wide, moments, norm.epsilon, scale, bias), b.type(x).dtype);
+    return cast(b, normalised_by(b, wide, moments, norm.epsilon, scale, bias), b.type(x).dtype);
   };
   return layer;
-}
-
-// BatchNormalization has the channels second; without positions they are second anyway.
-onnx::Value to_onnx(const spec::BatchNorm& norm, const OnnxCall& call, const onnx::Value& x) {
-  onnx::Graph& graph = call.graph;
-  const std::int64_t channels = call.node.input.back();
-  const auto repeated = [&](double value) {
-    return graph.numbers(std::vector<double>(static_cast<std::size_t>(channels), value), {channels});
-  };
-  const std::size_t first = call.node.parameters.size() - 2;
-  const std::string scale = norm.use_scale ? call.parameter(0) : repeated(1.0);
-  const std::string bias = norm.use_bias ? call.parameter(norm.use_scale ? 1 : 0) : repeated(0.0);
-  const std::string mean = call.parameter(first), variance = call.parameter(first + 1);
-  if (x.channels_first || call.node.input.size() == 1) {
-    return {graph.node("BatchNormalization", {x.name, scale, bias, mean, variance},
-                       {{"epsilon", static_cast<float>(norm.epsilon)}}),
-            x.channels_first};
-  }
-  const std::string deviation = graph.node("Sqrt", {graph.node("Add", {variance, graph.number(norm.epsilon)})});
-  const std::string centred = graph.node("Sub", {x.name, mean});
-  const std::string scaled = graph.node("Mul", {graph.node("Div", {centred, deviation}), scale});
-  return {graph.node("Add", {scaled, bias})};
 }
 
 }  // namespace pmaptrain::model

@@ -41,18 +41,4 @@ std::optional<Node> plan(const spec::Conv& conv, const LayerInput& in) {
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Conv& conv, const OnnxCall& call, const onnx::Value& x) {
-  std::vector<std::string> inputs{call.graph.channels_first(x), call.torch_parameter(0)};
-  if (conv.use_bias) inputs.push_back(call.parameter(1));
-  const Window window =
-      place_window(conv.padding, call.node.input, conv.kernel_size, conv.strides, conv.kernel_dilation);
-  return {call.graph.node("Conv", std::move(inputs),
-                          {{"kernel_shape", conv.kernel_size},
-                           {"strides", conv.strides},
-                           {"pads", onnx_pads(window)},
-                           {"dilations", conv.kernel_dilation},
-                           {"group", conv.feature_group_count}}),
-          true};
-}
-
 }  // namespace pmaptrain::model

@@ -28,16 +28,4 @@ std::optional<Node> plan(const spec::Dense& dense, const LayerInput& in) {
   return layer;
 }
 
-// Gemm takes matrices only.
-onnx::Value to_onnx(const spec::Dense& dense, const OnnxCall& call, const onnx::Value& x) {
-  const std::string rows = call.graph.channels_last(x), kernel = call.parameter(0);
-  if (call.node.input.size() == 1) {
-    std::vector<std::string> inputs{rows, kernel};
-    if (dense.use_bias) inputs.push_back(call.parameter(1));
-    return {call.graph.node("Gemm", std::move(inputs))};
-  }
-  const std::string product = call.graph.node("MatMul", {rows, kernel});
-  return {dense.use_bias ? call.graph.node("Add", {product, call.parameter(1)}) : product};
-}
-
 }  // namespace pmaptrain::model

@@ -49,6 +49,4 @@ std::optional<Node> plan(const spec::Dropout& dropout, const LayerInput& in) {
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Dropout&, const OnnxCall&, const onnx::Value& x) { return x; }
-
 }  // namespace pmaptrain::model

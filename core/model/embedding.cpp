@@ -63,10 +63,6 @@ std::optional<Node> plan(const spec::Embedding& embedding, const LayerInput& in)
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Embedding&, const OnnxCall& call, const onnx::Value& x) {
-  return {call.graph.node("Gather", {call.parameter(0), x.name})};
-}
-
 // x times the transposed table of an embedding layer: a logit for each token. The table is the same parameter, so its
 // gradient is the sum of both uses.
 std::optional<Node> plan(const spec::Attend& attend, const LayerInput& in) {
@@ -102,14 +98,6 @@ std::optional<Node> plan(const spec::Attend& attend, const LayerInput& in) {
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Attend& attend, const OnnxCall& call, const onnx::Value& x) {
-  const std::int64_t tokens = call.node.output.back(), features = call.node.input.back();
-  const std::string table =
-      call.graph.initializer(attend.embedding, {tokens, features}, call.parameters[call.node.shared]);
-  const std::string transposed = call.graph.node("Transpose", {table}, {{"perm", std::vector<std::int64_t>{1, 0}}});
-  return {call.graph.node("MatMul", {call.graph.channels_last(x), transposed})};
-}
-
 // x plus a row of the table for each position. The sum is computed in the type of parameters.
 std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerInput& in) {
   if (in.shape.size() != 2) {
@@ -140,17 +128,6 @@ std::optional<Node> plan(const spec::PositionEmbedding& embedding, const LayerIn
     return cast(b, add(b, cast(b, x, storage), rows), type.dtype);
   };
   return layer;
-}
-
-onnx::Value to_onnx(const spec::PositionEmbedding&, const OnnxCall& call, const onnx::Value& x) {
-  const Shape& shape = call.node.input;
-  const Parameter& table = call.node.parameters.front();
-  std::span<const std::byte> rows = call.parameters[call.node.first_parameter];
-  // The rows of the positions that there are.
-  rows =
-      rows.first(rows.size() / static_cast<std::size_t>(table.shape.front()) * static_cast<std::size_t>(shape.front()));
-  const std::string used = call.graph.initializer("embedding", shape, rows);
-  return {call.graph.node("Add", {call.graph.channels_last(x), used})};
 }
 
 }  // namespace pmaptrain::model

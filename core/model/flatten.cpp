@@ -16,14 +16,6 @@ Shape image_of(const LayerInput& in, const Shape& output) {
   return in.shape.size() == 3 ? in.shape : in.image;
 }
 
-// A size of 0 is that of the input: the number of examples.
-onnx::Value reshaped(const OnnxCall& call, const onnx::Value& x, const Shape& example) {
-  const std::string rows_first = call.graph.channels_last(x);
-  std::vector<std::int64_t> shape{0};
-  shape.insert(shape.end(), example.begin(), example.end());
-  return {call.graph.node("Reshape", {rows_first, call.graph.integers(shape)})};
-}
-
 }  // namespace
 
 // Reshapes each example to a vector, row-major.
@@ -95,19 +87,6 @@ std::optional<Node> plan(const spec::Transpose& transpose, const LayerInput& in)
   }
   layer.apply = [permutation](const LayerCall& call, Value x) { return call.b.emit(ops::Transpose{permutation}, {x}); };
   return layer;
-}
-
-onnx::Value to_onnx(const spec::Transpose& transpose, const OnnxCall& call, const onnx::Value& x) {
-  std::vector<std::int64_t> permutation{0};
-  for (const std::int64_t from : transpose.permutation) permutation.push_back(from + 1);
-  return {call.graph.node("Transpose", {call.graph.channels_last(x)}, {{"perm", std::move(permutation)}})};
-}
-
-onnx::Value to_onnx(const spec::Flatten&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.node.output);
-}
-onnx::Value to_onnx(const spec::Reshape&, const OnnxCall& call, const onnx::Value& x) {
-  return reshaped(call, x, call.node.output);
 }
 
 }  // namespace pmaptrain::model

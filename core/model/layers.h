@@ -1,8 +1,8 @@
 // The layers of a model as a tree of nodes: their checked shapes and parameters, and the equations that they append.
 //
-// Each kind of layer is one overload of plan() and one of to_onnx() in a file of its own (dense.cpp, conv.cpp, ...). A
-// new kind needs an alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and both overloads. If one of
-// these is missing, the program does not compile.
+// Each kind of layer is one overload of plan() in a file of its own (dense.cpp, conv.cpp, ...). A new kind needs an
+// alternative of spec::LayerKind, a row (core/spec/rows/model.cpp) and the overload. If one of these is missing, the
+// program does not compile.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,6 @@
 
 #include "core/graph/builder.h"
 #include "core/model/numbers.h"
-#include "core/onnx/graph.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::model {
@@ -143,21 +142,6 @@ struct Precision {
   DType compute = DType::f32;  // of the operands of products, and of activations and their cotangents
 };
 
-// The arguments of Node::to_onnx besides x.
-struct OnnxCall {
-  onnx::Graph& graph;
-  const Node& node;
-  std::span<const std::span<const std::byte>> parameters;  // f32, in the order of Model::parameters
-  const std::string& prefix;                               // before the names of nodes of the graph
-
-  // Adds a parameter of the node to the graph as an initializer, and returns its name: with the dimensions as here, or
-  // in PyTorch's order.
-  std::string parameter(std::size_t index) const;
-  std::string torch_parameter(std::size_t index) const;
-  // The same with the dimensions merged to this shape.
-  std::string parameter(std::size_t index, Shape shape) const;
-};
-
 // A layer, or a part of the model that consists of other nodes. A node without `apply` is a list: it applies its
 // children in order.
 struct Node {
@@ -178,8 +162,6 @@ struct Node {
   Shape image = {};    // [height,width,channels] if `output` is an image that was flattened to one dimension
   // x [B, input...] -> [B, output...].
   std::function<Value(const LayerCall& call, Value x)> apply = {};
-  // Appends the nodes that compute in f32 what `apply` computes in an evaluation.
-  std::function<onnx::Value(const OnnxCall& call, const onnx::Value& x)> to_onnx = {};
 
   // The places of its first parameter and of the shared one in Model::parameters, and of its key in
   // Model::drawing_layers (number_nodes).
@@ -196,11 +178,6 @@ const Node* first_layer(std::span<const Node> nodes);
 // Appends the equations of a node, or of nodes in order.
 Value apply(Builder& b, const Node& node, const Forward& forward, Value x);
 Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x);
-// Appends their nodes to a graph of ONNX. `call.node` is the node around them, if there is one.
-onnx::Value export_in_order(onnx::Graph& graph, std::span<const Node> nodes,
-                            std::span<const std::span<const std::byte>> parameters, const std::string& prefix,
-                            onnx::Value x);
-
 // The type and the shape of a value between two layers.
 struct Activation {
   DType dtype = DType::f32;
@@ -290,36 +267,6 @@ std::optional<Node> plan(const spec::Softmax& softmax, const LayerInput& in);
 std::optional<Node> plan(const spec::LeakyRelu& leaky, const LayerInput& in);
 std::optional<Node> plan(const spec::Elu& elu, const LayerInput& in);
 std::optional<Node> plan(const spec::Softplus& softplus, const LayerInput& in);
-
-// Node::to_onnx, for a layer that plan() accepted.
-onnx::Value to_onnx(const spec::Dense& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Conv& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::MaxPool& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::AvgPool& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::GlobalAvgPool& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Reshape& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Residual& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Flatten& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Transpose& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::LayerNorm& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::RmsNorm& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::GroupNorm& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::BatchNorm& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Embedding& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Attend& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::PositionEmbedding& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Attention& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Swiglu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Dropout& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Relu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Tanh& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Gelu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Sigmoid& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Silu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Softmax& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::LeakyRelu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Elu& layer, const OnnxCall& call, const onnx::Value& x);
-onnx::Value to_onnx(const spec::Softplus& layer, const OnnxCall& call, const onnx::Value& x);
 
 // Plans the layers of one list in order. Their paths begin with `prefix`. `at` describes the input of the list, and on
 // return its output. Returns false if a layer does not fit, after reporting that to `errors`.

@@ -22,20 +22,6 @@ bool may_read_tokens(const spec::LayerKind& kind) {
       kind);
 }
 
-// A layer with the rule by which it is exported; a list has those of its layers.
-template <class Kind>
-std::optional<Node> plan_with_rules(const Kind& kind, const LayerInput& in) {
-  static_assert(
-      requires { plan(kind, in); }, "this layer has no plan() in core/model/layers.h");
-  std::optional<Node> planned = plan(kind, in);
-  if constexpr (!is_list<Kind>) {
-    if (planned) {
-      planned->to_onnx = [kind](const OnnxCall& call, const onnx::Value& x) { return to_onnx(kind, call, x); };
-    }
-  }
-  return planned;
-}
-
 // The layers of `list` as one node that applies them in order. Returns nothing if a layer does not fit.
 std::optional<Node> plan_as_list(const std::vector<spec::Layer>& list, const std::string& name, const LayerInput& in,
                                  const Activation& from) {
@@ -106,7 +92,13 @@ bool plan_list(const std::vector<spec::Layer>& list, const std::string& prefix, 
       in.refuse("computes with numbers, and its input are tokens", "put it behind embedding, which gives numbers");
       return false;
     }
-    std::optional<Node> planned = std::visit([&](const auto& kind) { return plan_with_rules(kind, in); }, layer.kind);
+    std::optional<Node> planned = std::visit(
+        [&](const auto& kind) {
+          static_assert(
+              requires { plan(kind, in); }, "this layer has no plan() in core/model/layers.h");
+          return plan(kind, in);
+        },
+        layer.kind);
     if (!planned) return false;
     planned->remat = layer.remat.value_or(false);
     at = {planned->compute, planned->output, planned->image};
@@ -178,20 +170,6 @@ std::optional<Node> plan(const spec::Residual& residual, const LayerInput& in) {
     return add(b, left, cast(b, beside, call.node.compute));
   };
   return node;
-}
-
-onnx::Value to_onnx(const spec::Residual&, const OnnxCall& call, const onnx::Value& x) {
-  const auto exported = [&](const Node& list) {
-    return export_in_order(call.graph, list.children, call.parameters, call.prefix, x);
-  };
-  const onnx::Value main = exported(call.node.children[0]), shortcut = exported(call.node.children[1]);
-  call.graph.name_after(call.prefix + call.node.name);
-  const bool channels_first = main.channels_first || shortcut.channels_first;
-  const auto operand = [&](const onnx::Value& value) {
-    return channels_first ? call.graph.channels_first(value) : call.graph.channels_last(value);
-  };
-  const std::string left = operand(main);
-  return {call.graph.node("Add", {left, operand(shortcut)}), channels_first};
 }
 
 }  // namespace pmaptrain::model

@@ -14,21 +14,6 @@ namespace {
 
 using Dims = std::vector<std::int64_t>;
 
-// The elements over which the statistics of an example are: x is reshaped to `shape` (without the batch dimension), and
-// reduced over `dims` (with it).
-struct Statistics {
-  Shape shape;
-  Dims dims;
-  double epsilon = 0;
-  bool centred = true;  // whether the mean is subtracted
-
-  double count() const {
-    double elements = 1;
-    for (const std::int64_t dim : dims) elements *= static_cast<double>(shape[static_cast<std::size_t>(dim) - 1]);
-    return elements;
-  }
-};
-
 // The mean over `dims`: a value for each of the other dimensions.
 Value mean_of(Builder& b, Value x, const Statistics& of) {
   return div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
@@ -42,28 +27,6 @@ Value repeated(Builder& b, Value value, Value x, const Statistics& of) {
     if (std::find(of.dims.begin(), of.dims.end(), d) == of.dims.end()) kept.push_back(d);
   }
   return b.emit(ops::Broadcast{shape, std::move(kept)}, {value});
-}
-
-// (x - mean) / √(variance + ε), or x / √(mean of x² + ε). The derivative of the variance by the mean is 0, and the one
-// of the result goes through a term that is 0: so the backward pass needs one array of differences, and its sums before
-// it writes anything.
-Value normalised(Builder& b, Value x, const Statistics& of) {
-  const auto factor_of = [&](Value variance) { return b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}); };
-  if (!of.centred) return mul(b, x, repeated(b, factor_of(mean_of(b, mul(b, x, x), of)), x, of));
-  const Value mean = mean_of(b, x, of), fixed = b.emit(ops::StopGradient{}, {mean});
-  const Value centred = sub(b, x, repeated(b, fixed, x, of));
-  const Value factor = factor_of(mean_of(b, mul(b, centred, centred), of));
-  const Value zero = mul(b, sub(b, fixed, mean), factor);
-  return add(b, mul(b, centred, repeated(b, factor, x, of)), repeated(b, zero, x, of));
-}
-
-onnx::Value normalised(onnx::Graph& graph, const std::string& x, const Statistics& of) {
-  const onnx::Attributes mean{{"axes", of.dims}, {"keepdims", std::int64_t{1}}};
-  std::string centred = x;
-  if (of.centred) centred = graph.node("Sub", {x, graph.node("ReduceMean", {x}, mean)});
-  const std::string variance = graph.node("ReduceMean", {graph.node("Mul", {centred, centred})}, mean);
-  const std::string deviation = graph.node("Sqrt", {graph.node("Add", {variance, graph.number(of.epsilon)})});
-  return {graph.node("Div", {centred, deviation})};
 }
 
 Shape with_rows(std::int64_t rows, const Shape& example) {
@@ -102,22 +65,6 @@ Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
   return layer;
 }
 
-template <class Norm>
-onnx::Value export_norm(const Norm& norm, const OnnxCall& call, const onnx::Value& x, const Statistics& of) {
-  onnx::Graph& graph = call.graph;
-  onnx::Value y{graph.channels_last(x)};
-  const bool reshaped = of.shape != call.node.input;
-  const auto reshape = [&](const onnx::Value& value, const Shape& shape) {
-    return onnx::Value{graph.node("Reshape", {value.name, graph.integers(with_rows(0, shape))})};
-  };
-  if (reshaped) y = reshape(y, of.shape);
-  y = normalised(graph, y.name, of);
-  if (reshaped) y = reshape(y, call.node.input);
-  if (norm.use_scale) y = {graph.node("Mul", {y.name, call.parameter(0)})};
-  if (norm.use_bias) y = {graph.node("Add", {y.name, call.parameter(norm.use_scale ? 1 : 0)})};
-  return y;
-}
-
 std::optional<Node> refuse_scalar(const LayerInput& in) {
   return in.refuse("takes features [..., C]; its input is " + in.shown(),
                    "add flatten before it, which gives the shape [1]");
@@ -136,12 +83,21 @@ Statistics over_groups(const Shape& shape, std::int64_t groups, double epsilon) 
 
 }  // namespace
 
+// The derivative of the variance by the mean is 0, and the one of the result goes through a term that is 0: so the
+// backward pass needs one array of differences, and its sums before it writes anything.
+Value normalised(Builder& b, Value x, const Statistics& of) {
+  const auto factor_of = [&](Value variance) { return b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}); };
+  if (!of.centred) return mul(b, x, repeated(b, factor_of(mean_of(b, mul(b, x, x), of)), x, of));
+  const Value mean = mean_of(b, x, of), fixed = b.emit(ops::StopGradient{}, {mean});
+  const Value centred = sub(b, x, repeated(b, fixed, x, of));
+  const Value factor = factor_of(mean_of(b, mul(b, centred, centred), of));
+  const Value zero = mul(b, sub(b, fixed, mean), factor);
+  return add(b, mul(b, centred, repeated(b, factor, x, of)), repeated(b, zero, x, of));
+}
+
 Value layer_normalised(Builder& b, Value x, double epsilon) {
   const Shape shape = b.type(x).shape;
   return normalised(b, x, over_last(Shape(shape.begin() + 1, shape.end()), epsilon, true));
-}
-onnx::Value layer_normalised(onnx::Graph& graph, const std::string& x, std::int64_t rank, double epsilon) {
-  return normalised(graph, x, {{}, {rank - 1}, epsilon, true});
 }
 
 std::optional<Node> plan(const spec::LayerNorm& norm, const LayerInput& in) {
@@ -163,16 +119,6 @@ std::optional<Node> plan(const spec::GroupNorm& norm, const LayerInput& in) {
                      "num_groups may be one of " + divisors_of(channels));
   }
   return plan_norm(norm, in, over_groups(in.shape, norm.num_groups, norm.epsilon));
-}
-
-onnx::Value to_onnx(const spec::LayerNorm& norm, const OnnxCall& call, const onnx::Value& x) {
-  return export_norm(norm, call, x, over_last(call.node.input, norm.epsilon, true));
-}
-onnx::Value to_onnx(const spec::RmsNorm& norm, const OnnxCall& call, const onnx::Value& x) {
-  return export_norm(norm, call, x, over_last(call.node.input, norm.epsilon, false));
-}
-onnx::Value to_onnx(const spec::GroupNorm& norm, const OnnxCall& call, const onnx::Value& x) {
-  return export_norm(norm, call, x, over_groups(call.node.input, norm.num_groups, norm.epsilon));
 }
 
 }  // namespace pmaptrain::model

@@ -1,6 +1,7 @@
 // Pooling over windows of an image, separately for each channel.
 #include "core/model/arithmetic.h"
 #include "core/model/layers.h"
+#include "core/model/rows.h"
 #include "core/model/window.h"
 
 namespace pmaptrain::model {
@@ -37,6 +38,19 @@ std::optional<Node> plan(const spec::AvgPool& pool, const LayerInput& in) {
   });
 }
 
+Value mean_of_positions(Builder& b, Value x, DType storage) {
+  const Type type = b.type(x);
+  ops::ReduceSum sum_of;
+  double count = 1;
+  for (std::size_t d = 1; d + 1 < type.shape.size(); ++d) {
+    sum_of.dims.push_back(static_cast<std::int64_t>(d));
+    count *= static_cast<double>(type.shape[d]);
+  }
+  if (type.dtype != storage) sum_of.preferred_element_type = storage;
+  const Value sum = b.emit(sum_of, {x});
+  return cast(b, div(b, sum, count), type.dtype);
+}
+
 // The mean over all dimensions but the last.
 std::optional<Node> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
   if (in.shape.size() < 2) {
@@ -46,41 +60,10 @@ std::optional<Node> plan(const spec::GlobalAvgPool&, const LayerInput& in) {
   Node layer = in.start();
   layer.output = {in.shape.back()};
   layer.image = {};
-  std::vector<std::int64_t> positions;
-  for (std::int64_t d = 1; d < std::ssize(in.shape); ++d) positions.push_back(d);
-  const auto count = static_cast<double>(numel(Shape(in.shape.begin(), in.shape.end() - 1)));
-  layer.apply = [positions, count, storage = in.precision.storage](const LayerCall& call, Value x) {
-    ops::ReduceSum sum_of{positions};
-    if (call.b.type(x).dtype != storage) sum_of.preferred_element_type = storage;
-    const Value sum = call.b.emit(sum_of, {x});
-    return cast(call.b, div(call.b, sum, count), call.b.type(x).dtype);
+  layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
+    return mean_of_positions(call.b, x, storage);
   };
   return layer;
-}
-
-onnx::Value to_onnx(const spec::MaxPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
-  return {
-      call.graph.node("MaxPool", {call.graph.channels_first(x)},
-                      {{"kernel_shape", pool.window_shape}, {"strides", pool.strides}, {"pads", onnx_pads(window)}}),
-      true};
-}
-
-onnx::Value to_onnx(const spec::AvgPool& pool, const OnnxCall& call, const onnx::Value& x) {
-  const Window window = place_window(pool.padding, call.node.input, pool.window_shape, pool.strides);
-  return {call.graph.node("AveragePool", {call.graph.channels_first(x)},
-                          {{"kernel_shape", pool.window_shape},
-                           {"strides", pool.strides},
-                           {"pads", onnx_pads(window)},
-                           {"count_include_pad", std::int64_t{pool.count_include_pad}}}),
-          true};
-}
-
-onnx::Value to_onnx(const spec::GlobalAvgPool&, const OnnxCall& call, const onnx::Value& x) {
-  std::vector<std::int64_t> positions;
-  const std::int64_t first = x.channels_first ? 2 : 1;
-  for (std::int64_t d = 0; d + 1 < std::ssize(call.node.input); ++d) positions.push_back(first + d);
-  return {call.graph.node("ReduceMean", {x.name}, {{"axes", positions}, {"keepdims", std::int64_t{0}}})};
 }
 
 }  // namespace pmaptrain::model

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/graph/builder.h"
-#include "core/onnx/graph.h"
 
 namespace pmaptrain::model {
 
@@ -14,9 +14,32 @@ namespace pmaptrain::model {
 // cast to the type of x.
 Value product_of_rows(Builder& b, Value x, Value kernel, Shape matrix, std::optional<Value> bias);
 
-// (x - mean) / √(variance + epsilon) over the last dimension, in the type of x.
+// The elements over which the statistics of an example are: x is reshaped to `shape` (without the batch dimension), and
+// reduced over `dims` (with it).
+struct Statistics {
+  Shape shape;
+  std::vector<std::int64_t> dims;
+  double epsilon = 0;
+  bool centred = true;  // whether the mean is subtracted
+
+  double count() const {
+    double elements = 1;
+    for (const std::int64_t dim : dims) elements *= static_cast<double>(shape[static_cast<std::size_t>(dim) - 1]);
+    return elements;
+  }
+};
+// (x - mean) / √(variance + ε), or x / √(mean of x² + ε), in the type of x [B, shape...].
+Value normalised(Builder& b, Value x, const Statistics& of);
+// The first over the last dimension.
 Value layer_normalised(Builder& b, Value x, double epsilon);
-onnx::Value layer_normalised(onnx::Graph& graph, const std::string& x, std::int64_t rank, double epsilon);
+
+// (x - mean) · scale / √(variance + epsilon) + bias, without the scale or the bias that a norm does not have; all but x
+// are of the last dimension.
+Value batch_normalised(Builder& b, Value x, Value mean, Value variance, double epsilon, std::optional<Value> scale,
+                       std::optional<Value> bias);
+
+// The mean over all dimensions between the first and the last, summed in the type `storage`.
+Value mean_of_positions(Builder& b, Value x, DType storage);
 
 // The numbers that divide `number`, for errors: "1, 2, 3, 6".
 std::string divisors_of(std::int64_t number);

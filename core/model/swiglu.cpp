@@ -31,15 +31,4 @@ std::optional<Node> plan(const spec::Swiglu& swiglu, const LayerInput& in) {
   return layer;
 }
 
-onnx::Value to_onnx(const spec::Swiglu&, const OnnxCall& call, const onnx::Value& x) {
-  onnx::Graph& graph = call.graph;
-  const std::string rows = graph.channels_last(x);
-  const auto times = [&](const std::string& value, std::size_t kernel) {
-    return graph.node("MatMul", {value, call.parameter(kernel)});
-  };
-  const std::string gate = times(rows, 0), up = times(rows, 1);
-  const std::string silu = graph.node("Mul", {gate, graph.node("Sigmoid", {gate})});
-  return {times(graph.node("Mul", {silu, up}), 2)};
-}
-
 }  // namespace pmaptrain::model

@@ -23,11 +23,6 @@ Window place_window(const spec::Padding& padding, const Shape& image, const std:
   return window;
 }
 
-std::vector<std::int64_t> onnx_pads(const Window& window) {
-  const auto& [height, width] = std::pair(window.padding[0], window.padding[1]);
-  return {height.first, width.first, height.second, width.second};
-}
-
 std::string describe(const spec::Padding& padding) {
   if (padding.kind == spec::PaddingKind::same) return "SAME";
   if (padding.kind == spec::PaddingKind::valid) return "VALID";

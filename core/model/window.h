@@ -22,9 +22,6 @@ struct Window {
 Window place_window(const spec::Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation = {1, 1});
 
-// The padding in ONNX's order: before height, before width, after height, after width.
-std::vector<std::int64_t> onnx_pads(const Window& window);
-
 // "SAME", "VALID" or "[[1,1],[0,2]]"
 std::string describe(const spec::Padding& padding);
 

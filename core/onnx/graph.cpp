@@ -40,38 +40,25 @@ std::string Graph::node(std::string op, std::vector<std::string> inputs, Attribu
   return name;
 }
 
-std::string Graph::initializer(const std::string& name, Shape shape, std::span<const std::byte> elements) {
-  initializers_.push_back({unused(name), ElementType::f32, std::move(shape), elements});
+std::string Graph::initializer(const std::string& name, Shape shape, std::span<const std::byte> elements,
+                               ElementType type) {
+  initializers_.push_back({unused(name), type, std::move(shape), elements});
   return initializers_.back().name;
 }
 
-std::string Graph::initializer(const std::string& name, Shape shape, std::vector<std::byte>&& elements) {
-  return add(name, ElementType::f32, std::move(shape), std::move(elements));
-}
-
-std::string Graph::add(const std::string& name, ElementType type, Shape shape, std::vector<std::byte>&& elements) {
+std::string Graph::initializer(const std::string& name, Shape shape, std::vector<std::byte>&& elements,
+                               ElementType type) {
   owned_.push_back(std::move(elements));
-  initializers_.push_back({unused(name), type, std::move(shape), owned_.back()});
-  return initializers_.back().name;
+  return initializer(name, std::move(shape), std::span<const std::byte>(owned_.back()), type);
 }
 
 std::string Graph::numbers(const std::vector<double>& values, Shape shape, ElementType type) {
-  if (type == ElementType::f64) return add("number", type, std::move(shape), bytes_of(values));
-  return add("number", type, std::move(shape), bytes_of(std::vector<float>(values.begin(), values.end())));
+  if (type == ElementType::f64) return initializer("number", std::move(shape), bytes_of(values), type);
+  return initializer("number", std::move(shape), bytes_of(std::vector<float>(values.begin(), values.end())), type);
 }
 
 std::string Graph::integers(const std::vector<std::int64_t>& values) {
-  return add("integers", ElementType::i64, {std::ssize(values)}, bytes_of(values));
-}
-
-std::string Graph::channels_first(const Value& value) {
-  if (value.channels_first) return value.name;
-  return node("Transpose", {value.name}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}});
-}
-
-std::string Graph::channels_last(const Value& value) {
-  if (!value.channels_first) return value.name;
-  return node("Transpose", {value.name}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
+  return initializer("integers", {std::ssize(values)}, bytes_of(values), ElementType::i64);
 }
 
 }  // namespace pmaptrain::onnx

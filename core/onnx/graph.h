@@ -19,17 +19,10 @@
 namespace pmaptrain::onnx {
 
 // The numbers of the format (TensorProto.DataType).
-enum class ElementType : std::uint8_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8, f64 = 11 };
+enum class ElementType : std::uint8_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8, boolean = 9, f64 = 11 };
 
 // The domain of operators on tables.
 inline constexpr std::string_view ml_domain = "ai.onnx.ml";
-
-// A tensor that nodes of a graph may read. Of images some operators take the channels before height and width, while
-// the layers of a model have them last.
-struct Value {
-  std::string name;
-  bool channels_first = false;
-};
 
 using AttributeValue = std::variant<std::int64_t, float, std::vector<std::int64_t>, std::vector<std::string>>;
 struct Attribute {
@@ -80,16 +73,14 @@ class Graph {
                    std::string domain = {});
 
   // Adds an initializer, and returns its name. A view of elements outlives the graph.
-  std::string initializer(const std::string& name, Shape shape, std::span<const std::byte> elements);
-  std::string initializer(const std::string& name, Shape shape, std::vector<std::byte>&& elements);
+  std::string initializer(const std::string& name, Shape shape, std::span<const std::byte> elements,
+                          ElementType type = ElementType::f32);
+  std::string initializer(const std::string& name, Shape shape, std::vector<std::byte>&& elements,
+                          ElementType type = ElementType::f32);
   // A constant number, or an array of them, of f32 or f64.
   std::string number(double value, ElementType type = ElementType::f32) { return numbers({value}, {}, type); }
   std::string numbers(const std::vector<double>& values, Shape shape, ElementType type = ElementType::f32);
   std::string integers(const std::vector<std::int64_t>& values);
-
-  // The value with the channels of images before height and width, or after them.
-  std::string channels_first(const Value& value);
-  std::string channels_last(const Value& value);
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Initializer>& initializers() const { return initializers_; }
@@ -100,7 +91,6 @@ class Graph {
  private:
   // A name that no tensor of the graph has: "SCOPE/NAME", with a number where that is taken.
   std::string unused(std::string_view name);
-  std::string add(const std::string& name, ElementType type, Shape shape, std::vector<std::byte>&& elements);
 
   std::string scope_;
   std::map<std::string, int> names_;  // and how many tensors would have it

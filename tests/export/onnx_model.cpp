@@ -171,8 +171,7 @@ TEST_CASE("the sum of a residual layer has the order of dimensions of its convol
             attributes +
             "repeat_0.0.block.conv_0/Transpose, repeat_0.0.block.conv_0/kernel\n"
             "repeat_0.0.block.relu_0/Relu = Relu repeat_0.0.block.conv_0/Conv\n"
-            "repeat_0.0.block/Transpose = Transpose[perm=[0,3,1,2]] inputs\n"
-            "repeat_0.0.block/Add = Add repeat_0.0.block.relu_0/Relu, repeat_0.0.block/Transpose\n"
+            "repeat_0.0.block/Add = Add repeat_0.0.block.relu_0/Relu, repeat_0.0.block.conv_0/Transpose\n"
             "repeat_0.1.block.conv_0/Conv = " +
             attributes +
             "repeat_0.0.block/Add, repeat_0.1.block.conv_0/kernel\n"
@@ -186,4 +185,72 @@ TEST_CASE("the sum of a residual layer has the order of dimensions of its convol
             "output/Softmax = Softmax[axis=-1] tail/Add\n"
             "logits = Identity tail/Add\n"
             "probabilities = Identity output/Softmax\n");
+}
+
+TEST_CASE("the equations of a layer become the operators that other programs know", "[export]") {
+  struct Case {
+    Shape input;
+    spec::LayerKind layer;
+    std::string operators;
+  };
+  spec::Gelu exact;
+  exact.approximate = spec::GeluFunction::exact;
+  spec::BatchNorm plain;
+  plain.use_scale = plain.use_bias = false;
+  spec::GroupNorm groups;
+  groups.num_groups = 2;
+  spec::Conv conv;
+  conv.features = 2;
+  conv.kernel_size = {1, 1};
+  spec::Attention attention;
+  attention.heads = 2;
+  attention.causal = true;
+  spec::Attention shared = attention;
+  shared.kv_heads = 1;
+  shared.rotary.emplace();
+  shared.qk_norm = true;
+  shared.use_bias = false;
+  const std::string norm = "ReduceMean Sub Mul ReduceMean Add Sqrt Div ";
+  const std::string turned = norm + "Mul Slice Slice Mul Mul Mul Mul Sub Add Concat ";
+  const Case cases[] = {
+      {{6}, spec::Dense{3}, "Gemm "},
+      {{2, 6}, spec::Dense{3}, "MatMul Add "},
+      {{4, 4, 3}, conv, "Transpose Conv "},
+      {{4, 4, 3}, spec::GlobalAvgPool{}, "ReduceMean "},
+      {{6}, spec::Sigmoid{}, "Sigmoid "},
+      {{6}, spec::Silu{}, "Sigmoid Mul "},
+      {{6}, spec::Softplus{}, "Softplus "},
+      {{6}, spec::LeakyRelu{}, "LeakyRelu "},
+      {{6}, spec::Elu{}, "Elu "},
+      {{6}, exact, "Mul Mul Erf Add Mul "},
+      {{2, 6}, spec::Softmax{}, "Softmax "},
+      {{6}, spec::BatchNorm{}, "BatchNormalization "},
+      {{6}, plain, "BatchNormalization "},
+      {{2, 6}, spec::BatchNorm{}, "Sub Mul Add "},
+      {{2, 6}, spec::LayerNorm{}, norm + "Mul Add "},
+      {{2, 6}, spec::RmsNorm{}, "Mul ReduceMean Add Sqrt Div Mul "},
+      {{4, 4, 6}, groups, "Reshape " + norm + "Reshape Mul Add "},
+      {{5, 4},
+       attention,
+       "MatMul Add Reshape MatMul Add Reshape MatMul Add Reshape Transpose Transpose MatMul Mul Add Softmax Transpose "
+       "MatMul Transpose Reshape MatMul Add "},
+      {{5, 4},
+       shared,
+       "MatMul Reshape " + turned + "MatMul Reshape " + turned +
+           "MatMul Reshape Reshape Transpose Reshape Transpose MatMul Mul Reshape Add Softmax Reshape Transpose MatMul "
+           "Reshape Transpose Reshape Reshape MatMul "},
+  };
+  for (const Case& one : cases) {
+    const std::vector<spec::Layer> layers{layer("one", one.layer), layer("flatten_0", spec::Flatten{}),
+                                          layer("head", spec::Dense{3})};
+    const Zeros zeros(model::make_model(network(layers), {DType::f32, one.input}, labels));
+    onnx::Graph graph;
+    train::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+    std::string operators;
+    for (const onnx::Node& node : graph.nodes()) {
+      if (node.name.starts_with("one/")) operators += node.op + " ";
+    }
+    INFO(spec::to_string(one.layer) << " of " << to_string(one.input));
+    CHECK(operators == one.operators);
+  }
 }
