@@ -8,8 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/equations/arithmetic.h"
 #include "core/export/translation.h"
-#include "core/model/arithmetic.h"
 #include "core/model/rows.h"
 #include "core/ops/all.h"
 

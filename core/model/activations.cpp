@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {

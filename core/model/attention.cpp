@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/dropout.h"
 #include "core/model/layers.h"
 #include "core/model/rows.h"

@@ -2,9 +2,9 @@
 
 #include <optional>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
 #include "core/graph/passes.h"
-#include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/model/prediction.h"
 #include "core/model/row_metrics.h"

@@ -6,7 +6,7 @@
 // once a step: the builder of the step adds up the sums that this layer gives (Forward::statistics).
 #include <string>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 #include "core/model/rows.h"
 

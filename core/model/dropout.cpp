@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 
 namespace pmaptrain::model {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {

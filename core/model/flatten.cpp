@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {

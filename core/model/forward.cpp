@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/model/model.h"
 

@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "core/equations/numbers.h"
 #include "core/graph/builder.h"
-#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::model {
+
+using namespace equations;
 
 // How the first values of a parameter are made. An initializer of the spec becomes one with the sizes of the parameter.
 enum class InitializerKind {

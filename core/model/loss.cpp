@@ -7,7 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/checks.h"
 #include "core/model/model.h"
 

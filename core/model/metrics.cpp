@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/checks.h"
 #include "core/model/loss.h"
 #include "core/model/model.h"

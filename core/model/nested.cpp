@@ -4,7 +4,7 @@
 #include <set>
 #include <type_traits>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 
 namespace pmaptrain::model {

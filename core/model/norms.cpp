@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 #include "core/model/rows.h"
 

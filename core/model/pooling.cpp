@@ -1,5 +1,5 @@
 // Pooling over windows of an image, separately for each channel.
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 #include "core/model/rows.h"
 #include "core/model/window.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
-#include "core/model/arithmetic.h"
 #include "core/model/batch.h"
 
 namespace pmaptrain::model {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/loss.h"
 #include "core/model/prediction.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 
 namespace pmaptrain::model {
 

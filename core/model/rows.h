@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/builder.h"
 
 namespace pmaptrain::model {
+
+using namespace equations;
 
 // x [..., C] times the kernel as a matrix [C, n], plus the bias [n] before the sum is rounded: [..., n]. The kernel is
 // cast to the type of x.

@@ -1,4 +1,4 @@
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/layers.h"
 #include "core/model/rows.h"
 

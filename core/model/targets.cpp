@@ -12,7 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/data/statistics.h"
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/checks.h"
 #include "core/model/model.h"
 

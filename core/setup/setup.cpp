@@ -135,7 +135,7 @@ std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup, const 
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
     Course course;
-    for (const model::Number& number : setup.members[static_cast<std::size_t>(m)].numbers) {
+    for (const equations::Number& number : setup.members[static_cast<std::size_t>(m)].numbers) {
       course.numbers.push_back(number.value);
     }
     if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;

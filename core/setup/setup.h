@@ -42,7 +42,7 @@ struct ResidentSplit {
 // What may be different for each member of an ensemble.
 struct Member {
   Optimizer optimizer;
-  std::vector<model::Number> numbers;  // of the step, in the order of step_numbers
+  std::vector<equations::Number> numbers;  // of the step, in the order of step_numbers
 };
 
 // The number of a member and the size of its ensemble. Without an ensemble, the run is member 0 and has no size.

@@ -34,7 +34,7 @@ void write_number(Module& module, Handle input, double number, std::int64_t memb
 
 // Sets the hyper inputs of a member: the numbers of its config, and the keys of its dropout.
 void set_hyper_inputs(Module& module, const Setup& setup, std::int64_t member) {
-  const std::vector<model::Number>& numbers = setup.members[static_cast<std::size_t>(member)].numbers;
+  const std::vector<equations::Number>& numbers = setup.members[static_cast<std::size_t>(member)].numbers;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     write_number(module, module.input(train_entry, setup.roles.numbers[i]), numbers[i].value, member);
   }
@@ -265,7 +265,7 @@ void set_learning_rate_scale(Module& module, const Setup& setup, double scale, s
 }
 
 void set_loss_numbers(Module& module, const model::Model& model, std::int64_t member) {
-  for (const model::Number& number : model::loss_numbers(model)) {
+  for (const equations::Number& number : model::loss_numbers(model)) {
     write_number(module, module.input(number.name), number.value, member);
   }
 }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/base/text.h"
+#include "core/optimizers/sgd.h"
 #include "core/run/records/lines.h"
 #include "core/setup/values.h"
 #include "core/step/optimizer.h"
@@ -72,7 +73,7 @@ std::optional<OutputLayer> output_layer(const model::Model& model) {
 // it by the gradient, which some losses bound. Empty: there is no bound.
 std::optional<double> move_of_step(const Optimizer& optimizer, const spec::Loss& loss) {
   const double rate = optimizer.learning_rate;
-  const auto* const sgd = std::get_if<spec::Sgd>(&optimizer.spec.rule);
+  const auto* const sgd = optimizer.spec.rule.as<optimizers::Sgd>();
   if (sgd == nullptr) return rate;
   if (std::holds_alternative<spec::MeanSquaredError>(loss)) return std::nullopt;
   const auto* const huber = std::get_if<spec::Huber>(&loss);

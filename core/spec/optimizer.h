@@ -1,4 +1,4 @@
-// The optimizer of a config: rules, schedules of the learning rate, groups of parameters.
+// The optimizer of a config: its rule, schedules of the learning rate, groups of parameters.
 #pragma once
 
 #include <cstdint>
@@ -7,40 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "core/optimizers/rule.h"
 #include "core/spec/durations.h"
 
 namespace pmaptrain::spec {
-
-struct Sgd {
-  double momentum = 0.0;
-  bool nesterov = false;
-  double weight_decay = 0.0;
-};
-struct Adam {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8;
-};
-struct AdamW {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8, weight_decay = 1e-4;
-};
-struct RmsProp {
-  double decay = 0.9, eps = 1e-8, initial_scale = 0.0;
-  bool eps_in_sqrt = true, centered = false;
-  double momentum = 0.0;
-  bool nesterov = false, bias_correction = false;
-};
-struct AdaGrad {
-  double initial_accumulator_value = 0.1, eps = 1e-7;
-};
-struct NAdam {
-  double b1 = 0.9, b2 = 0.999, eps = 1e-8;
-};
-struct Lion {
-  double b1 = 0.9, b2 = 0.99, weight_decay = 1e-3;
-};
-
-using OptimizerRule = std::variant<Sgd, Adam, AdamW, RmsProp, AdaGrad, NAdam, Lion>;
-// The key of the rule: "adam".
-std::string to_string(const OptimizerRule& rule);
 
 struct LearningRate;
 
@@ -123,7 +93,7 @@ struct ParameterGroup {
 };
 
 struct OptimizerSpec {
-  OptimizerRule rule;
+  optimizers::Rule rule;
   LearningRate learning_rate;                   // before scaling by base_batch_size
   std::optional<std::int64_t> base_batch_size;  // the learning rate is multiplied by batch_size / base_batch_size
   Place place;

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/bucket.h"
-#include "core/model/arithmetic.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/constant/constant.h"
 #include "core/ops/norms/norms.h"
@@ -59,21 +59,21 @@ Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
       sums = b.emit(ops::Psum{divided}, {sums});
       most = b.emit(ops::Pmax{divided}, {most});
     }
-    squares = squares ? model::add(b, *squares, sums) : sums;
+    squares = squares ? equations::add(b, *squares, sums) : sums;
     largest = largest ? b.emit(ops::Max{}, {*largest, most}) : most;
   }
   if (!squares) return {b.constant(DType::f64, 0.0), b.constant(dtype, 0.0)};
   return {b.emit(ops::Sqrt{}, {b.emit(ops::ReduceSum{{0}}, {*squares})}), *largest};
 }
 
-std::vector<model::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype) {
-  std::vector<model::Number> all;
+std::vector<equations::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype) {
+  std::vector<equations::Number> all;
   if (optimizer.clip) all = {{"clip", *optimizer.clip, dtype}, {"clip/negative", -*optimizer.clip, dtype}};
   if (optimizer.clip_by_global_norm) all.push_back({"clip_by_global_norm", *optimizer.clip_by_global_norm, DType::f64});
   return all;
 }
 
-Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const model::Numbers& numbers,
+Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const equations::Numbers& numbers,
                        const GradientBuckets& sums, Value divisor, const Norms& norms) {
   const Builder::Scope scope(b, {"clip", optimizer.place});
   const DType dtype = b.type(divisor).dtype;
@@ -89,23 +89,23 @@ Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const m
     }
     const Value most = numbers["clip_by_global_norm"];
     const Value small = b.emit(ops::Lt{}, {norm, most});
-    const Value factor = model::select(b, small, b.constant(DType::f64, 1.0), model::div(b, most, norm));
-    clipping.factor = model::cast(b, factor, dtype);
-    clipping.max_abs = model::mul(b, clipping.max_abs, *clipping.factor);
+    const Value factor = equations::select(b, small, b.constant(DType::f64, 1.0), equations::div(b, most, norm));
+    clipping.factor = equations::cast(b, factor, dtype);
+    clipping.max_abs = equations::mul(b, clipping.max_abs, *clipping.factor);
   }
   return clipping;
 }
 
 std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec& optimizer,
-                                          const model::Numbers& numbers, std::span<const Value> sums, Value divisor,
+                                          const equations::Numbers& numbers, std::span<const Value> sums, Value divisor,
                                           const Clipping& clipping) {
   const Builder::Scope scope(b, {rule_name(optimizer), optimizer.place});
   std::vector<Value> means;
   means.reserve(sums.size());
   for (const Value sum : sums) {
-    Value mean = model::div(b, sum, divisor);
+    Value mean = equations::div(b, sum, divisor);
     if (optimizer.clip) mean = b.emit(ops::Clamp{}, {numbers["clip/negative"], mean, numbers["clip"]});
-    means.push_back(clipping.factor ? model::mul(b, mean, *clipping.factor) : mean);
+    means.push_back(clipping.factor ? equations::mul(b, mean, *clipping.factor) : mean);
   }
   return means;
 }

@@ -3,8 +3,8 @@
 #include <cassert>
 #include <map>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/differentiate.h"
-#include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/loop/loop.h"
@@ -63,7 +63,7 @@ Sums DeviceSums::forward(const ModelValues& values) {
 }
 
 Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& read, bool by_rows) {
-  const model::Numbers numbers(model_.numbers(), values.numbers);
+  const equations::Numbers numbers(model_.numbers(), values.numbers);
   const Value inputs = values.batch[0], targets = values.batch[1], mask = values.batch[2], rows = values.batch[3];
   std::vector<model::StatisticSum> statistics;
   model::Forward forward{inputs, values.parameters, true,       values.dropout_keys, rows, numbers,
@@ -112,7 +112,7 @@ std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vect
     // From the last group that reads it to the first, as the backward pass adds them.
     const auto end = next + std::ssize(read[i]);
     Value sum = *(end - 1);
-    for (auto each = end - 1; each != next; --each) sum = model::add(b_, sum, *(each - 1));
+    for (auto each = end - 1; each != next; --each) sum = equations::add(b_, sum, *(each - 1));
     sums.push_back(sum);
     next = end;
   }
@@ -163,7 +163,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());
     std::vector<Value> next = of_microbatch(inner, false).flat();
-    for (std::size_t i = 0; i < next.size(); ++i) next[i] = model::add(b_, carries[i], next[i]);
+    for (std::size_t i = 0; i < next.size(); ++i) next[i] = equations::add(b_, carries[i], next[i]);
     return next;
   };
   return zeros.unflattened(ops::loop(b_, microbatches, constants, zeros.flat(), values.batch, body));

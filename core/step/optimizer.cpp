@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "core/base/text.h"
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/step/clipping.h"
 #include "core/step/timetable.h"
@@ -86,7 +86,7 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
     ParameterOptions& own = options.emplace_back();
     own.trained = !parameter.is_state;
     if (parameter.is_state) continue;
-    own.weight_decay = {"weight_decay", weight_decay_of(optimizer.rule).value_or(0.0), model.dtype};
+    own.weight_decay = {"weight_decay", optimizer.rule->weight_decay().value_or(0.0), model.dtype};
     const auto group =
         std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
                      [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
@@ -120,7 +120,7 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
 // by token and written back by one worker each time, while all workers share passes over a whole table.
 void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::OptimizerSpec& optimizer,
                            const model::Model& model, const data::BatchPlan& batch) {
-  if (batch.microbatches > 1 || !keeps_without_gradient(optimizer.rule)) return;
+  if (batch.microbatches > 1 || !optimizer.rule->keeps_without_gradient()) return;
   const std::vector<bool> tables = model.lookup_tables();
   const std::int64_t tokens = batch.rows() * numel(model.input.shape);
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -173,21 +173,21 @@ double learning_rate_at(const Optimizer& optimizer, std::int64_t update) {
   return optimizer.schedule ? rate_after(*optimizer.schedule, update - 1) : optimizer.learning_rate;
 }
 
-std::string rule_name(const spec::OptimizerSpec& optimizer) { return spec::to_string(optimizer.rule); }
+std::string rule_name(const spec::OptimizerSpec& optimizer) { return optimizer.rule->name(); }
 
-std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
-  std::vector<model::Number> all;
-  const auto append = [&](const std::vector<model::Number>& more) { all.insert(all.end(), more.begin(), more.end()); };
+std::vector<equations::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
+  std::vector<equations::Number> all;
+  const auto append = [&](const std::vector<equations::Number>& more) { all.insert(all.end(), more.begin(), more.end()); };
   if (optimizer.schedule) {
     append(schedule_numbers(*optimizer.schedule));
   } else {
     all.push_back({"learning_rate", optimizer.learning_rate, dtype});
   }
   append(clipping_numbers(optimizer.spec, dtype));
-  append(rule_numbers(optimizer.spec.rule, dtype));
+  append(optimizer.spec.rule->numbers(dtype));
   std::set<std::string> known{""};
   for (const std::size_t i : optimizer.trained()) {
-    for (const model::Number& number :
+    for (const equations::Number& number :
          {optimizer.parameter_options[i].learning_rate_scale, optimizer.parameter_options[i].weight_decay}) {
       if (known.insert(number.name).second) all.push_back(number);
     }
@@ -219,28 +219,28 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
   return buckets;
 }
 
-Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+Update optimizer_update(Builder& b, const Optimizer& optimizer, const equations::Numbers& numbers,
                         std::span<const std::size_t> option_indices, std::span<const Value> parameters,
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate) {
   assert(parameters.size() == option_indices.size() && gradients.size() == option_indices.size());
-  assert(slots.size() == slot_kinds(optimizer.spec.rule).size());
+  assert(slots.size() == optimizer.spec.rule->slots().size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
-  const BiasCorrections shared =
-      bias_corrections(b, optimizer.spec.rule, numbers, step, b.type(parameters.front()).dtype);
+  const optimizers::BiasCorrections shared =
+      optimizer.spec.rule->corrections(b, numbers, step, b.type(parameters.front()).dtype);
   std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ParameterOptions& options = optimizer.parameter_options[option_indices[i]];
     const std::string& scale = options.learning_rate_scale.name;
-    if (!rates.contains(scale)) rates[scale] = model::mul(b, learning_rate, numbers[scale]);
+    if (!rates.contains(scale)) rates[scale] = equations::mul(b, learning_rate, numbers[scale]);
     std::optional<Value> decay;
     if (!options.weight_decay.name.empty()) decay = numbers[options.weight_decay.name];
     std::vector<Value> own;
     own.reserve(slots.size());
     for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
-    RuleCall call{b, parameters[i], gradients[i], own, rates[scale], decay, shared, numbers};
-    update.parameters.push_back(updated_parameter(optimizer.spec.rule, call));
+    optimizers::RuleCall call{b, parameters[i], gradients[i], own, rates[scale], decay, shared, numbers};
+    update.parameters.push_back(optimizer.spec.rule->update(call));
     for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
   }
   return update;
@@ -252,7 +252,7 @@ bool may_overflow(const Optimizer& optimizer) {
                      [&](const ParameterOptions& options) {
                        if (!options.trained) return false;
                        const double rate = optimizer.learning_rate * options.learning_rate_scale.value;
-                       return !(largest_change(optimizer.spec.rule, {rate, options.weight_decay.value, gradient}) <=
+                       return !(optimizer.spec.rule->largest_change({rate, options.weight_decay.value, gradient}) <=
                                 1e30);  // a bound of NaN counts as too large
                      });
 }

@@ -10,15 +10,14 @@
 #include "core/data/batches/batch.h"
 #include "core/model/buckets.h"
 #include "core/model/model.h"
-#include "core/step/rules.h"
 #include "core/step/schedule.h"
 
 namespace pmaptrain::train {
 
 // The options of the optimizer for one parameter.
 struct ParameterOptions {
-  model::Number learning_rate_scale = {"", 1.0};  // without a name: the rate is not scaled
-  model::Number weight_decay = {"", 0.0};         // without a name: no decay
+  equations::Number learning_rate_scale = {"", 1.0};  // without a name: the rate is not scaled
+  equations::Number weight_decay = {"", 0.0};         // without a name: no decay
   bool trained = true;                            // false: frozen
   std::int64_t tokens = 0;                        // as Bucket::tokens; in an ensemble, 0 if it is 0 for any member
 };
@@ -50,7 +49,7 @@ std::string rule_name(const spec::OptimizerSpec& optimizer);
 
 // The numbers (scalar inputs) that the update, clipping and the schedule read: "learning_rate", "b1",
 // "groups/0/weight_decay". `dtype` is the parameters' element type.
-std::vector<model::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype);
+std::vector<equations::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype);
 
 // The values after an update, of parameters or of buckets of them.
 struct Update {
@@ -61,7 +60,7 @@ struct Update {
 // Appends the update of parameters, or of buckets of them. `option_indices` has an index in
 // Optimizer::parameter_options for each. Gradients and slots have the parameters' types. `slots` is by kind, then by
 // parameter; `step` is i64[], 1 for the first update; `learning_rate` is a scalar of the parameters' dtype.
-Update optimizer_update(Builder& b, const Optimizer& optimizer, const model::Numbers& numbers,
+Update optimizer_update(Builder& b, const Optimizer& optimizer, const equations::Numbers& numbers,
                         std::span<const std::size_t> option_indices, std::span<const Value> parameters,
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate);

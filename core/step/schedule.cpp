@@ -9,20 +9,20 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/ops/all.h"
 #include "core/runtime/interpreter.h"
 
 namespace pmaptrain::train {
 namespace {
 
-using model::add;
-using model::cast;
-using model::div;
-using model::mul;
-using model::Number;
-using model::Numbers;
-using model::sub;
+using equations::add;
+using equations::cast;
+using equations::div;
+using equations::mul;
+using equations::Number;
+using equations::Numbers;
+using equations::sub;
 
 // t/steps, at most 1.
 Value fraction(const CurveCall& call, std::int64_t steps) {
@@ -241,7 +241,7 @@ Value rate_after(Builder& b, const Schedule& schedule, const Numbers& numbers, V
       continue;
     }
     const Value before = b.emit(ops::Lt{}, {count, b.constant(DType::f64, start)});
-    rate = model::select(b, before, *rate, value);
+    rate = equations::select(b, before, *rate, value);
   }
   return *rate;
 }
@@ -251,7 +251,7 @@ double rate_after(const Schedule& schedule, std::int64_t updates) {
   Builder b(program, all_ops());
   const Value count = b.input(Group::hyper, "updates", {DType::i64, {}, {}});
   const std::vector<Number> numbers = schedule_numbers(schedule);
-  const std::vector<Value> values = model::declare_numbers(b, numbers);
+  const std::vector<Value> values = equations::declare_numbers(b, numbers);
   b.output("rate", rate_after(b, schedule, {numbers, values}, count));
   const auto bytes_of = [](const auto& value) {
     std::vector<std::byte> bytes(sizeof value);

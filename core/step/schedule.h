@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/equations/numbers.h"
 #include "core/graph/builder.h"
-#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 
 namespace pmaptrain::train {
@@ -16,7 +16,7 @@ namespace pmaptrain::train {
 // What the equations of a curve read.
 struct CurveCall {
   Builder& b;
-  const model::Numbers& numbers;
+  const equations::Numbers& numbers;
   std::string name;  // of the curve: "learning_rate/0", the prefix of the names of its numbers
   Value t;           // f64[]; negative before the curve begins, when it is computed but not selected
 
@@ -25,7 +25,7 @@ struct CurveCall {
 
 // A function of t, the number of updates since the curve began.
 struct Curve {
-  std::vector<model::Number> numbers;                 // that its equations read, named without CurveCall::name
+  std::vector<equations::Number> numbers;                 // that its equations read, named without CurveCall::name
   std::function<Value(const CurveCall& call)> value;  // appends the equations; returns f64[]
   double largest;                                     // an upper bound of its values; may be infinite
   std::optional<std::int64_t> length;                 // the t from which on the curve is constant; none: it never is
@@ -55,9 +55,9 @@ Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, 
 // The numbers (scalar inputs) that the equations of a schedule read, by segment: "learning_rate/0/end". If the schedule
 // did not begin with the run, "learning_rate/began" precedes them. Lengths and the shapes of curves are part of the
 // program.
-std::vector<model::Number> schedule_numbers(const Schedule& schedule);
+std::vector<equations::Number> schedule_numbers(const Schedule& schedule);
 // Appends equations for the rate after `updates` updates of the run. `updates` is i64[], the rate f64[].
-Value rate_after(Builder& b, const Schedule& schedule, const model::Numbers& numbers, Value updates);
+Value rate_after(Builder& b, const Schedule& schedule, const equations::Numbers& numbers, Value updates);
 // The rate that these equations give.
 double rate_after(const Schedule& schedule, std::int64_t updates);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/model/arithmetic.h"
+#include "core/equations/arithmetic.h"
 #include "core/ops/bucket/bucket.h"
 
 namespace pmaptrain::train {
@@ -59,9 +59,9 @@ std::vector<Value> moved_statistics(Builder& b, const model::Model& model, std::
     const Value weight = b.emit(ops::Reshape{{}}, {next[statistics.size() + i]});
     const Value divisor = b.emit(ops::Max{}, {weight, b.constant(model.dtype, 1.0)});
     const double momentum = momentum_of(nodes, statistics[i]);
-    const Value share = model::mul(b, model::div(b, next[i], divisor), 1.0 - momentum);
-    const Value moved = model::add(b, model::mul(b, old[i], momentum), share);
-    next[i] = model::select(b, b.emit(ops::Gt{}, {weight, b.constant(model.dtype, 0.0)}), moved, old[i]);
+    const Value share = equations::mul(b, equations::div(b, next[i], divisor), 1.0 - momentum);
+    const Value moved = equations::add(b, equations::mul(b, old[i], momentum), share);
+    next[i] = equations::select(b, b.emit(ops::Gt{}, {weight, b.constant(model.dtype, 0.0)}), moved, old[i]);
   }
   next.resize(statistics.size());
   return next;

@@ -11,7 +11,7 @@ std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
 void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                    std::span<const model::Bucket> buckets, StepInputs& inputs) {
   const model::Sharding sharding = model::sharding_of(spec);
-  for (const SlotKind& kind : slot_kinds(optimizer.spec.rule)) {
+  for (const optimizers::SlotKind& kind : optimizer.spec.rule->slots()) {
     std::vector<Value>& slots = inputs.slots.emplace_back();
     for (const model::Bucket& bucket : buckets) {
       slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket, sharding));
@@ -74,7 +74,7 @@ StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec&
   inputs.parameters = model::declare_parameters(b, model, buckets, model::sharding_of(spec));
   declare_state(b, model, spec, optimizer, buckets, inputs);
   inputs.batch = model::declare_batch(b, model, spec.mesh.roles.data, rows, true);
-  inputs.numbers = model::declare_numbers(b, step_numbers(model, spec, optimizer));
+  inputs.numbers = equations::declare_numbers(b, step_numbers(model, spec, optimizer));
   if (spec.optimizer.reduce_on_plateau) {
     inputs.learning_rate_scale = b.input(Group::hyper, "learning_rate_scale", {model.dtype, {}, {}});
   }

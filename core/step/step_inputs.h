@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/equations/numbers.h"
 #include "core/model/batch.h"
 #include "core/model/buckets.h"
-#include "core/model/numbers.h"
 #include "core/spec/spec.h"
 #include "core/step/optimizer.h"
 #include "core/step/step_program.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
-#include "core/model/arithmetic.h"
 #include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
@@ -20,10 +20,10 @@
 namespace pmaptrain::train {
 namespace {
 
-using model::add;
-using model::cast;
-using model::div;
-using model::select;
+using equations::add;
+using equations::cast;
+using equations::div;
+using equations::select;
 
 class StepBuilder {
  public:
@@ -151,8 +151,8 @@ class StepBuilder {
 
   void declare_batch_and_numbers(std::int64_t rows) {
     use_batch(model::declare_batch(b_, model_, axes_, rows, true));
-    const std::vector<model::Number> numbers = model_.numbers();
-    use_numbers(numbers, model::declare_numbers(b_, numbers));
+    const std::vector<equations::Number> numbers = model_.numbers();
+    use_numbers(numbers, equations::declare_numbers(b_, numbers));
     values_.dropout_keys = declare_dropout_keys(b_, model_);
   }
 
@@ -170,7 +170,7 @@ class StepBuilder {
   }
 
   // The numbers of the model come first, as in step_numbers().
-  void use_numbers(const std::vector<model::Number>& numbers, const std::vector<Value>& values) {
+  void use_numbers(const std::vector<equations::Number>& numbers, const std::vector<Value>& values) {
     numbers_ = {numbers, values};
     values_.numbers.assign(values.begin(), values.begin() + std::ssize(model_.numbers()));
   }
@@ -264,7 +264,7 @@ class StepBuilder {
       for (const Value finite : finite_updates(trial)) demand(finite);
       if (!twice) update = trial;
     } else {
-      demand(b_.emit(ops::IsFinite{}, {slot_bound(b_, optimizer_.spec.rule, clipping.max_abs)}));
+      demand(b_.emit(ops::IsFinite{}, {optimizer_.spec.rule->slot_bound(b_, clipping.max_abs)}));
     }
     if (in_.finite) demand(*in_.finite);
     if (in_.finite && in_.skipped) {
@@ -333,7 +333,7 @@ class StepBuilder {
     const Value rate = optimizer_.schedule
                            ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, in_.step), model_.dtype)
                            : numbers_["learning_rate"];
-    return in_.learning_rate_scale ? model::mul(b_, rate, *in_.learning_rate_scale) : rate;
+    return in_.learning_rate_scale ? equations::mul(b_, rate, *in_.learning_rate_scale) : rate;
   }
 
   Value incremented(Value step) {
@@ -381,8 +381,8 @@ class StepBuilder {
     const Builder::Scope scope(b_, {"ema", {}});
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       const Value average = in_.ema[i];
-      const Value past = model::mul(b_, average, numbers_["ema/decay"]);
-      const Value next = add(b_, past, model::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
+      const Value past = equations::mul(b_, average, numbers_["ema/decay"]);
+      const Value next = add(b_, past, equations::mul(b_, parameters[i], numbers_["ema/decay/rest"]));
       replace(average, select(b_, good, next, average));
     }
   }
@@ -455,15 +455,15 @@ class StepBuilder {
   // rows of a table; and this by kind of slot.
   std::vector<Value> stored_, owned_;
   std::vector<std::vector<Value>> owned_slots_;
-  model::Numbers numbers_;
+  equations::Numbers numbers_;
   StepRoles roles_;
 };
 
 }  // namespace
 
-std::vector<model::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer) {
-  std::vector<model::Number> all = model.numbers();
-  const std::vector<model::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
+std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer) {
+  std::vector<equations::Number> all = model.numbers();
+  const std::vector<equations::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
   all.insert(all.end(), of_optimizer.begin(), of_optimizer.end());
   if (const auto& ema = spec.train.ema) {
     all.push_back({"ema/decay", ema->decay, model.dtype});

@@ -2,8 +2,8 @@
 
 #include <cassert>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/bucket.h"
-#include "core/model/arithmetic.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
 #include "core/ops/first_occurrence/first_occurrence.h"
@@ -18,7 +18,7 @@ Value position_along(Builder& b, AxisSet axes) {
   for (int axis = 0; axis < static_cast<int>(b.mesh().axes().size()); ++axis) {
     if (!axes.contains(axis)) continue;
     const Value coordinate = b.emit(ops::AxisIndex{AxisSet::of(axis)}, std::span<const Value>());
-    position = model::add(b, model::mul(b, position, static_cast<double>(b.mesh().size(axis))), coordinate);
+    position = equations::add(b, equations::mul(b, position, static_cast<double>(b.mesh().size(axis))), coordinate);
   }
   return position;
 }
@@ -31,7 +31,7 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   const Shape& table = model.parameters[bucket.parameters.front()].shape;
   features_ = table.back();
   const std::int64_t local = numel(b.type(tokens).shape);
-  const Value flat = b.emit(ops::Reshape{{local}}, {model::cast(b, tokens, DType::i32)});
+  const Value flat = b.emit(ops::Reshape{{local}}, {equations::cast(b, tokens, DType::i32)});
   const Value all = gathered(flat);
   assert(numel(b.type(all)) == tokens_);
   const std::vector<Value> found = b.emit_all(ops::FirstOccurrence{table.front()}, std::vector{all});
@@ -40,10 +40,10 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   if (sharding.state.empty()) return;
   const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
   const std::int64_t own = rows / b.mesh().group_size(sharding.state);
-  const Value begin = model::mul(b, position_along(b, sharding.state), static_cast<double>(own));
-  const Value is_row = b.emit(ops::Lt{}, {named_, model::scalar_like(b, named_, static_cast<double>(table.front()))});
-  const Value shifted = model::sub(b, named_, begin);
-  named_ = model::select(b, is_row, shifted, model::scalar_like(b, named_, static_cast<double>(own)));
+  const Value begin = equations::mul(b, position_along(b, sharding.state), static_cast<double>(own));
+  const Value is_row = b.emit(ops::Lt{}, {named_, equations::scalar_like(b, named_, static_cast<double>(table.front()))});
+  const Value shifted = equations::sub(b, named_, begin);
+  named_ = equations::select(b, is_row, shifted, equations::scalar_like(b, named_, static_cast<double>(own)));
 }
 
 Value TableRows::gathered(Value value) const {

@@ -13,6 +13,7 @@
 #include "core/model/batch.h"
 #include "core/model/model.h"
 #include "core/ops/all.h"
+#include "core/optimizers/sgd.h"
 #include "core/runtime/interpreter.h"
 #include "core/step/step_program.h"
 
@@ -46,8 +47,8 @@ inline Numbers to_numbers(const std::vector<std::byte>& bytes, DType dtype) {
 using Feed = std::map<std::string, Numbers>;
 
 // Feeds numbers of a config.
-inline void add_numbers(Feed& feed, const std::vector<model::Number>& numbers) {
-  for (const model::Number& number : numbers) feed[number.name] = {number.value};
+inline void add_numbers(Feed& feed, const std::vector<equations::Number>& numbers) {
+  for (const equations::Number& number : numbers) feed[number.name] = {number.value};
 }
 
 // Moves the elements of a variable between `whole` and the local arrays of its input, by device: to those of all
@@ -134,7 +135,7 @@ inline spec::Spec classifier(Mesh mesh) {
   spec.mesh.roles.data = mesh.all();
   spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
   spec.metrics = {spec::Metric{metric::Accuracy{}}};
-  spec.optimizer = {spec::Sgd{}, 1.0, {}, {}};
+  spec.optimizer = {optimizers::Sgd{}, 1.0, {}, {}};
   return spec;
 }
 
@@ -152,6 +153,7 @@ inline const data::Field labels{DType::i32, {}};
 // A model of these layers; its loss stands at line 9.
 inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spec::SoftmaxCrossEntropy{}) {
   spec::Spec spec;
+  spec.optimizer.rule = optimizers::Sgd{};
   spec.model.layers = std::move(layers);
   spec.loss = loss;
   spec.loss_place = {"net.yaml", 9, 7, 4, "loss: x"};
@@ -192,8 +194,8 @@ inline Feed forward(const model::Model& model, const Numbers& inputs, Feed feed 
   for (const std::string& name : model.drawing_layers()) {
     keys.push_back(b.input(Group::hyper, name, {DType::u32, {2}, {}}));
   }
-  const std::vector<model::Number> numbers = model.numbers();
-  const std::vector<Value> values = model::declare_numbers(b, numbers);
+  const std::vector<equations::Number> numbers = model.numbers();
+  const std::vector<Value> values = equations::declare_numbers(b, numbers);
   b.output("y", model::apply(b, model, {x, parameters, training, keys, row, {numbers, values}}));
   check(program);
   add_numbers(feed, numbers);

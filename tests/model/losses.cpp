@@ -1,9 +1,9 @@
 // Losses and their gradients against other libraries.
 #include <nlohmann/json.hpp>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
 #include "core/graph/differentiate.h"
-#include "core/model/arithmetic.h"
 #include "tests/catch.h"
 #include "tests/files.h"
 #include "tests/model/fixture.h"
@@ -51,12 +51,12 @@ Feed losses_of(const nlohmann::json& one) {
   Shape shape{rows};
   shape.insert(shape.end(), target.shape.begin(), target.shape.end());
   const Value t = b.input(Group::batch, "t", {target.dtype, shape, {}});
-  const std::vector<model::Number> declared = model::loss_numbers(model);
-  const model::Numbers numbers(declared, model::declare_numbers(b, declared));
+  const std::vector<equations::Number> declared = model::loss_numbers(model);
+  const equations::Numbers numbers(declared, equations::declare_numbers(b, declared));
   const Value losses = model::example_losses(b, model, y, t, numbers);
   b.output("losses", losses);
-  const Value sum = model::sum_from(b, losses, 0);
-  b.output("gradient", differentiate(b, sum, model::scalar_like(b, sum, 1.0), std::vector{y}).front());
+  const Value sum = equations::sum_from(b, losses, 0);
+  b.output("gradient", differentiate(b, sum, equations::scalar_like(b, sum, 1.0), std::vector{y}).front());
   check(program);
   Feed feed{{"y", elements_of(one["outputs"])}, {"t", elements_of(targets)}};
   add_numbers(feed, declared);

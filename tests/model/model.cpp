@@ -35,8 +35,8 @@ Feed measured(const spec::Spec& spec, const data::Field& target, const Numbers& 
   shape.insert(shape.end(), target.shape.begin(), target.shape.end());
   const Value t = b.input(Group::batch, "t", {target.dtype, shape, {}});
   const Value m = b.input(Group::batch, "mask", {DType::f32, {rows}, {}});
-  const std::vector<model::Number> declared = model::loss_numbers(model);
-  const model::Numbers numbers(declared, model::declare_numbers(b, declared));
+  const std::vector<equations::Number> declared = model::loss_numbers(model);
+  const equations::Numbers numbers(declared, equations::declare_numbers(b, declared));
   const model::LocalSums sums = model::local_sums(b, model, y, t, m, numbers);
   const std::vector<model::MeasurePart> parts = model::measure_parts(model);
   REQUIRE(parts.size() == sums.measures.size());

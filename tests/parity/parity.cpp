@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/optimizers/sgd.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -52,10 +53,9 @@ std::vector<PlannedRun> planned_cases() {
   std::map<std::string, std::size_t> next;  // by optimizer
   for (const std::string& name : listed_cases()) {
     const spec::Spec spec = spec::load((folder / "cases" / name / "config.yaml").string(), {}).spec;
-    const auto* sgd = std::get_if<spec::Sgd>(&spec.optimizer.rule);
+    const auto* sgd = spec.optimizer.rule.as<optimizers::Sgd>();
     const std::string momentum = sgd == nullptr || sgd->momentum == 0 ? "" : sgd->nesterov ? " nesterov" : " momentum";
-    PlannedRun planned{
-        name, to_string(spec.optimizer.rule) + momentum, spec.data.remainder == spec::Remainder::mask, {}};
+    PlannedRun planned{name, spec.optimizer.rule->name() + momentum, spec.data.remainder == spec::Remainder::mask, {}};
     planned.layouts = own_layouts(name);
     for (bool own = planned.layouts.empty(); own && planned.layouts.size() < 3;) {
       planned.layouts.push_back(layout_at(next[planned.optimizer]++, planned.padded));

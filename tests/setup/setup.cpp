@@ -160,7 +160,7 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") 
       CHECK(output(roles.means[i]) == parts[i].name);
     }
     CHECK(input(roles.epoch_examples) == "epoch/examples");
-    const std::vector<model::Number>& numbers = setup.members.front().numbers;
+    const std::vector<equations::Number>& numbers = setup.members.front().numbers;
     REQUIRE(roles.numbers.size() == numbers.size());
     std::set<std::string> names;
     for (std::size_t i = 0; i < numbers.size(); ++i) {

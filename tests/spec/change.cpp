@@ -1,6 +1,7 @@
 // What --change makes of a config, what it refuses, and how config.yaml records it.
 #include "core/spec/change.h"
 
+#include "core/optimizers/sgd.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
@@ -64,7 +65,7 @@ TEST_CASE("a change gives numbers other values, and the resolved config keeps th
                                        "optimizer.sgd.momentum=0.8", "optimizer.clip_by_global_norm=2"});
   CHECK(loaded.spec.optimizer.learning_rate.value == 0.01);
   CHECK(std::get<spec::Dropout>(loaded.spec.model.layers[2].kind).rate == 0.25);
-  CHECK(std::get<spec::Sgd>(loaded.spec.optimizer.rule).momentum == 0.8);
+  CHECK(loaded.spec.optimizer.rule.as<optimizers::Sgd>()->momentum == 0.8);
   CHECK(loaded.spec.optimizer.clip_by_global_norm == 2.0);
   CHECK(loaded.resolved == loaded_with().resolved);
   REQUIRE(loaded.changes.size() == 4);
@@ -187,7 +188,7 @@ TEST_CASE("a change is of all members, and a key that they have values of their 
   const spec::Loaded loaded = changed({"optimizer.sgd.momentum=0.8"}, set);
   for (std::int64_t member = 0; member < 2; ++member) {
     const spec::OptimizerSpec& optimizer = spec::member_spec(loaded.spec, member).optimizer;
-    CHECK(std::get<spec::Sgd>(optimizer.rule).momentum == 0.8);
+    CHECK(optimizer.rule.as<optimizers::Sgd>()->momentum == 0.8);
     CHECK(optimizer.learning_rate.value == (member == 0 ? 0.1 : 0.2));
   }
   CHECK(refused("optimizer.learning_rate=0.3", set) ==

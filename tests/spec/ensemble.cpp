@@ -1,6 +1,8 @@
 // Ensembles in a config: what each member has alone, and the words of every refusal.
 #include <string>
 
+#include "core/optimizers/adam.h"
+#include "core/optimizers/adamw.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
@@ -128,7 +130,7 @@ train: {duration: 10 steps, ema: {}}
   for (const std::size_t m : {0u, 1u}) {
     const spec::Spec& member = spec::member_spec(spec, static_cast<std::int64_t>(m));
     const auto either = [&](double first, double second) { return m == 0 ? first : second; };
-    const auto& rule = std::get<spec::AdamW>(member.optimizer.rule);
+    const auto& rule = *member.optimizer.rule.as<optimizers::AdamW>();
     CHECK(rule.b1 == either(0.8, 0));
     CHECK(rule.weight_decay == either(0.1, 0.2));
     CHECK(member.optimizer.clip == either(1, 2));
@@ -152,7 +154,7 @@ TEST_CASE("--set adds keys to vary, in parts or quoted, replaces their values an
   const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
   CHECK(spec::member_spec(spec, 0).seed == 5);
   CHECK(spec::member_spec(spec, 1).optimizer.learning_rate.value == 0.2);
-  CHECK(std::get<spec::Adam>(spec::member_spec(spec, 1).optimizer.rule).b1 == 0.9);
+  CHECK(spec::member_spec(spec, 1).optimizer.rule.as<optimizers::Adam>()->b1 == 0.9);
   const std::string dotted =
       with_ensemble("{axis: replicas, vary: {optimizer.learning_rate: [0.1, 0.2], seed: [1, 2]}}");
   const spec::Ensemble replaced = *spec::load_text(dotted, "c.yaml", "/base", overrides).spec.ensemble;

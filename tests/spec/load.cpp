@@ -1,4 +1,7 @@
 // What a config becomes: the Spec, the resolved config, and the help that is read off the same table.
+#include "core/optimizers/adam.h"
+#include "core/optimizers/adamw.h"
+#include "core/optimizers/sgd.h"
 #include "core/spec/load.h"
 
 #include <cstdlib>
@@ -71,8 +74,8 @@ TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
   CHECK(spec.model.layers[0].name == "flatten_0");
   CHECK(spec.model.layers[1].name == "head");
   CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 10);
-  CHECK(std::get<Adam>(spec.optimizer.rule).b1 == 0.8);
-  CHECK(std::get<Adam>(spec.optimizer.rule).b2 == 0.999);
+  CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b1 == 0.8);
+  CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b2 == 0.999);
   CHECK(spec.optimizer.learning_rate.value == 0.001);
   CHECK(spec.train.duration.count == 2);
   CHECK(spec.train.duration.unit == Unit::epochs);
@@ -220,7 +223,7 @@ TEST_CASE("every source, layer and optimizer is unchanged by resolving", "[spec]
     const auto& conv = std::get<Conv>(loaded.spec.model.layers[0].kind);
     CHECK(conv.padding.amounts == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 2}, {0, 3}});
     CHECK(conv.strides == std::vector<std::int64_t>{2, 1});
-    CHECK(std::get<AdamW>(loaded.spec.optimizer.rule).weight_decay == 0.01);
+    CHECK(loaded.spec.optimizer.rule.as<optimizers::AdamW>()->weight_decay == 0.01);
     if (const auto* idx = std::get_if<Idx>(&loaded.spec.data.source)) {
       CHECK(idx->train.inputs == "/base/i.gz");
       CHECK(idx->test->inputs == "/t/i.gz");
@@ -262,7 +265,7 @@ TEST_CASE("later options win, and null restores the default", "[spec]") {
                           "mesh.axes.devices=4", "name=010", "train.log_every=5epochs"})
                         .spec;
   CHECK(spec.seed == 6);
-  CHECK(std::get<Adam>(spec.optimizer.rule).b1 == 0.9);
+  CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b1 == 0.9);
   CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 12);
   CHECK(spec.mesh.mesh.devices() == 4);
   CHECK(spec.name == "010");
@@ -273,7 +276,7 @@ TEST_CASE("later options win, and null restores the default", "[spec]") {
 
 TEST_CASE("an option over a choice replaces it and adds a note", "[spec]") {
   const Loaded loaded = with({"optimizer.sgd.momentum=0.9", "data.batch_size_per_device=2"});
-  CHECK(std::get<Sgd>(loaded.spec.optimizer.rule).momentum == 0.9);
+  CHECK(loaded.spec.optimizer.rule.as<optimizers::Sgd>()->momentum == 0.9);
   CHECK(std::get<BatchPerDevice>(loaded.spec.data.batch_size).examples == 2);
   CHECK(loaded.notes == std::vector<std::string>{"optimizer.sgd replaces optimizer.adam",
                                                  "data.batch_size_per_device replaces data.batch_size"});
@@ -340,7 +343,7 @@ TEST_CASE("a run folder can be used in place of its config.yaml", "[spec]") {
 }
 
 TEST_CASE("null over the chosen alternative restores the defaults of its options", "[spec]") {
-  CHECK(std::get<Adam>(with({"optimizer.adam=null"}).spec.optimizer.rule).b1 == Adam{}.b1);
+  CHECK(with({"optimizer.adam=null"}).spec.optimizer.rule.as<optimizers::Adam>()->b1 == optimizers::Adam{}.b1);
   CHECK(with({"optimizer.sgd=null"}).resolved == with({}).resolved);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/optimizers/sgd.h"
 #include "core/step/optimizer.h"
 #include "core/step/step_program.h"
 #include "tests/catch.h"
@@ -182,7 +183,7 @@ TEST_CASE("a divided gradient that is not finite in one part is refused by all d
   parameters["dense_0.kernel"][units - 1] = std::nan("");  // the last unit, of the second position
   spec::Spec spec = divided_spec();
   for (const bool judges_update : {false, true}) {
-    if (judges_update) spec.optimizer.rule = spec::Sgd{0.9};
+    if (judges_update) spec.optimizer.rule = optimizers::Sgd{0.9};
     const Feed result = stepped(spec, parameters, batch);
     CHECK(result.at("finite").front() == 0.0);
     CHECK(result.at("head.bias") == parameters.at("head.bias"));

@@ -5,6 +5,13 @@
 #include <cmath>
 
 #include "core/graph/check.h"
+#include "core/optimizers/adagrad.h"
+#include "core/optimizers/adam.h"
+#include "core/optimizers/adamw.h"
+#include "core/optimizers/lion.h"
+#include "core/optimizers/nadam.h"
+#include "core/optimizers/rmsprop.h"
+#include "core/optimizers/sgd.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -23,13 +30,13 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
   const Type type{dtype, {1}, {}};
   const std::vector<Value> w{b.input(Group::params, "w", type)};
   std::vector<std::vector<Value>> slots;
-  for (const train::SlotKind& kind : train::slot_kinds(spec.rule)) {
+  for (const optimizers::SlotKind& kind : spec.rule->slots()) {
     slots.push_back({b.input(Group::state, kind.name + "/w", type)});
   }
   const std::vector<Value> g{b.input(Group::batch, "g", type)};
   const Value step = b.input(Group::hyper, "step", {DType::i64, {}, {}});
-  const std::vector<model::Number> declared = train::optimizer_numbers(optimizer, dtype);
-  const model::Numbers numbers(declared, model::declare_numbers(b, declared));
+  const std::vector<equations::Number> declared = train::optimizer_numbers(optimizer, dtype);
+  const equations::Numbers numbers(declared, equations::declare_numbers(b, declared));
   const Value rate = numbers["learning_rate"];
   const train::Update update =
       train::optimizer_update(b, optimizer, numbers, std::vector<std::size_t>{0}, w, g, slots, step, rate);
@@ -41,7 +48,7 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
 
 // w after each gradient, from `w`.
 Numbers follow(const spec::OptimizerSpec& spec, double w, const Numbers& gradients, DType dtype = DType::f64) {
-  const double decay = train::weight_decay_of(spec.rule).value_or(0.0);
+  const double decay = spec.rule->weight_decay().value_or(0.0);
   const train::ParameterOptions options{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
   const train::Optimizer optimizer{spec, spec.learning_rate.value, {}, {options}};
   const Program program = program_of(optimizer, dtype);
@@ -73,55 +80,55 @@ void check_path(const Numbers& path, const Numbers& expected) {
 }  // namespace
 
 TEST_CASE("sgd descends; momentum keeps a trace; nesterov looks ahead by it", "[step]") {
-  check_path(follow({spec::Sgd{}, 0.1, {}, {}}, 1.0, {1, -2}), {0.9, 1.1});
+  check_path(follow({optimizers::Sgd{}, 0.1, {}, {}}, 1.0, {1, -2}), {0.9, 1.1});
   // traces 1, 1.5, -1.25
-  check_path(follow({spec::Sgd{0.5, false}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.9, 0.75, 0.875});
+  check_path(follow({optimizers::Sgd{0.5, false}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.9, 0.75, 0.875});
   // directions 1 + 0.5, 1 + 0.75, -2 - 0.625
-  check_path(follow({spec::Sgd{0.5, true}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.85, 0.675, 0.9375});
+  check_path(follow({optimizers::Sgd{0.5, true}, 0.1, {}, {}}, 1.0, {1, 1, -2}), {0.85, 0.675, 0.9375});
 }
 
 TEST_CASE("adam corrects both moments for their start at zero", "[step]") {
-  const spec::OptimizerSpec adam{spec::Adam{0.5, 0.75, 0.0}, 0.1, {}, {}};
+  const spec::OptimizerSpec adam{optimizers::Adam{0.5, 0.75, 0.0}, 0.1, {}, {}};
   // mu 0.5, -0.75; corrected 1, -1. nu 0.25, 1.1875; corrected 1, 1.1875 / 0.4375.
   check_path(follow(adam, 1.0, {1, -2}), {0.9, 0.9 + 0.1 / std::sqrt(1.1875 / 0.4375)});
   // eps stands outside the root.
-  check_path(follow({spec::Adam{0.5, 0.75, 1.0}, 0.1, {}, {}}, 1.0, {1}), {0.95});
+  check_path(follow({optimizers::Adam{0.5, 0.75, 1.0}, 0.1, {}, {}}, 1.0, {1}), {0.95});
 }
 
 TEST_CASE("adamw adds the weight itself to adam's direction, not to the gradient", "[step]") {
-  const spec::OptimizerSpec adamw{spec::AdamW{0.5, 0.75, 0.0, 0.2}, 0.1, {}, {}};
+  const spec::OptimizerSpec adamw{optimizers::AdamW{0.5, 0.75, 0.0, 0.2}, 0.1, {}, {}};
   const double second = 0.88 - 0.1 * (-1 / std::sqrt(1.1875 / 0.4375) + 0.2 * 0.88);
   check_path(follow(adamw, 1.0, {1, -2}), {0.88, second});
 }
 
 TEST_CASE("under a constant gradient adam moves by the rate at every step, in single precision too", "[step]") {
-  const Numbers path = follow({spec::Adam{0.9, 0.999, 0.0}, 0.25, {}, {}}, 0.0, Numbers(20, 3.0), DType::f32);
+  const Numbers path = follow({optimizers::Adam{0.9, 0.999, 0.0}, 0.25, {}, {}}, 0.0, Numbers(20, 3.0), DType::f32);
   for (std::size_t i = 0; i < path.size(); ++i) {
     CHECK(path[i] == Approx(-0.25 * static_cast<double>(i + 1)).epsilon(1e-6));
   }
 }
 
 TEST_CASE("a decay of zero keeps no past", "[step]") {
-  check_path(follow({spec::Adam{0.0, 0.0, 0.0}, 0.5, {}, {}}, 0.0, {3, -7}), {-0.5, 0.0});
+  check_path(follow({optimizers::Adam{0.0, 0.0, 0.0}, 0.5, {}, {}}, 0.0, {3, -7}), {-0.5, 0.0});
 }
 
 TEST_CASE("each rule names its slots and what they begin with", "[step]") {
-  const auto slots = [](const spec::OptimizerRule& rule) {
+  const auto slots = [](const optimizers::Rule& rule) {
     std::vector<std::pair<std::string, double>> found;
-    for (const train::SlotKind& kind : train::slot_kinds(rule)) found.emplace_back(kind.name, kind.initial);
+    for (const optimizers::SlotKind& kind : rule->slots()) found.emplace_back(kind.name, kind.initial);
     return found;
   };
   using Slots = std::vector<std::pair<std::string, double>>;
-  CHECK(slots(spec::Sgd{}).empty());
-  CHECK(slots(spec::Sgd{0.9, false}) == Slots{{"sgd.trace", 0.0}});
-  CHECK(slots(spec::Adam{}) == Slots{{"adam.mu", 0.0}, {"adam.nu", 0.0}});
-  CHECK(slots(spec::AdamW{}) == Slots{{"adamw.mu", 0.0}, {"adamw.nu", 0.0}});
-  CHECK(slots(spec::NAdam{}) == Slots{{"nadam.mu", 0.0}, {"nadam.nu", 0.0}});
-  CHECK(slots(spec::RmsProp{}) == Slots{{"rmsprop.nu", 0.0}});
-  CHECK(slots(spec::RmsProp{.initial_scale = 1.0, .centered = true, .momentum = 0.5}) ==
+  CHECK(slots(optimizers::Sgd{}).empty());
+  CHECK(slots(optimizers::Sgd{0.9, false}) == Slots{{"sgd.trace", 0.0}});
+  CHECK(slots(optimizers::Adam{}) == Slots{{"adam.mu", 0.0}, {"adam.nu", 0.0}});
+  CHECK(slots(optimizers::AdamW{}) == Slots{{"adamw.mu", 0.0}, {"adamw.nu", 0.0}});
+  CHECK(slots(optimizers::NAdam{}) == Slots{{"nadam.mu", 0.0}, {"nadam.nu", 0.0}});
+  CHECK(slots(optimizers::RmsProp{}) == Slots{{"rmsprop.nu", 0.0}});
+  CHECK(slots(optimizers::RmsProp{.initial_scale = 1.0, .centered = true, .momentum = 0.5}) ==
         Slots{{"rmsprop.nu", 1.0}, {"rmsprop.mu", 0.0}, {"rmsprop.trace", 0.0}});
-  CHECK(slots(spec::AdaGrad{}) == Slots{{"adagrad.sum_of_squares", 0.1}});
-  CHECK(slots(spec::Lion{}) == Slots{{"lion.mu", 0.0}});
+  CHECK(slots(optimizers::AdaGrad{}) == Slots{{"adagrad.sum_of_squares", 0.1}});
+  CHECK(slots(optimizers::Lion{}) == Slots{{"lion.mu", 0.0}});
 }
 
 TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
@@ -137,11 +144,11 @@ TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
   for (const spec::Key* const kind : spec::alternatives(*spec::find_key("optimizer"))) {
     const std::string name(kind->name());
     const spec::OptimizerSpec given = loaded_optimizer("{" + name + ": {}, learning_rate: 0.1}");
-    const double decay = train::weight_decay_of(given.rule).value_or(0.0);
+    const double decay = given.rule->weight_decay().value_or(0.0);
     for (const Numbers& course : courses) {
       double largest = 0;
       for (const double gradient : course) largest = std::max(largest, std::abs(gradient));
-      const double bound = train::largest_change(given.rule, {rate, decay, largest});
+      const double bound = given.rule->largest_change({rate, decay, largest});
       if (!(bound < HUGE_VAL)) continue;
       ++bounded;
       double before = 0.5;
@@ -160,7 +167,7 @@ TEST_CASE("base_batch_size scales the rate linearly with the batch", "[step]") {
   data::BatchPlan batch;
   batch.global = 256;
   const auto rate = [&](std::optional<std::int64_t> base) {
-    return train::make_optimizer({spec::Sgd{}, 0.1, base, {}}, {}, batch, 1).learning_rate;
+    return train::make_optimizer({optimizers::Sgd{}, 0.1, base, {}}, {}, batch, 1).learning_rate;
   };
   CHECK(rate({}) == 0.1);
   CHECK(rate(32) == Approx(0.8));

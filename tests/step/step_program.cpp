@@ -4,11 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
 #include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
-#include "core/model/arithmetic.h"
+#include "core/optimizers/adam.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
@@ -234,7 +235,7 @@ TEST_CASE("a step reduces once, whatever the number of microbatches, and not ins
 TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to rounding", "[step]") {
   spec::Spec split = classifier(six);
   split.model.layers.insert(split.model.layers.begin() + 2, layer("dropout_0", spec::Dropout{0.4}));
-  split.optimizer.rule = spec::Adam{};
+  split.optimizer.rule = optimizers::Adam{};
   spec::Spec whole = split;
   whole.mesh.mesh = Mesh();
   whole.mesh.roles.data = {};
@@ -295,10 +296,10 @@ TEST_CASE("leaving the synchronisation out is refused with parameter and axis", 
   const Value w = b.input(Group::params, "head.kernel", {DType::f32, {3, 2}, {}});
   const Value x = b.input(Group::batch, "inputs", {DType::f32, {4, 3}, AxisSet::of(1)});
   const Value varying = b.vary(w, AxisSet::of(1));
-  const Value loss = model::sum_from(b, b.emit(ops::Matmul{}, {x, varying}), 0);
+  const Value loss = equations::sum_from(b, b.emit(ops::Matmul{}, {x, varying}), 0);
   const Value seed = b.vary(b.constant(DType::f32, 1.0), AxisSet::of(1));
   const Value gradient = differentiate(b, loss, seed, std::vector{varying}).front();
-  program.inputs.front().next = model::sub(b, w, gradient);
+  program.inputs.front().next = equations::sub(b, w, gradient);
   try {
     check(program);
     FAIL("a parameter that differs between devices was accepted");

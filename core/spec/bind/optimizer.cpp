@@ -24,7 +24,7 @@ class OptimizerBinder {
   OptimizerBinder(const Node& optimizer, const Reporter& reporter) : optimizer_(optimizer), reporter_(reporter) {}
 
   void check(OptimizerSpec& out) const {
-    const Chosen rule = Choice<OptimizerRule>::chosen(optimizer_);
+    const Chosen rule = Choice<optimizers::Rule>::chosen(optimizer_);
     if (rule.name != nullptr) {
       check_nesterov(*rule.options);
       check_decay(rule.name->text);

@@ -46,7 +46,6 @@ std::string to_string(const Source& source) { return Choice<Source>::name(source
 std::string to_string(const Loss& loss) { return Choice<Loss>::name(loss); }
 std::string to_string(const LayerKind& kind) { return Choice<LayerKind>::name(kind); }
 std::string to_string(const AugmentationKind& kind) { return Choice<AugmentationKind>::name(kind); }
-std::string to_string(const OptimizerRule& rule) { return Choice<OptimizerRule>::name(rule); }
 std::string to_string(const Schedule& schedule) { return Choice<Schedule>::name(schedule); }
 
 std::string to_string(const Metric& metric) {

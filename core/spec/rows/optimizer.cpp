@@ -1,139 +1,11 @@
-// The rows of the optimizer: rules, schedules, groups of parameters.
+// The rows of the optimizer: schedules, groups of parameters. Rules are in core/optimizers.
 #include "core/spec/rows/row.h"
 #include "core/spec/types/duration.h"
 #include "core/spec/yaml/find.h"
 
 namespace pmaptrain::spec {
 
-constexpr std::string_view decoupled_decay =
-    "The coefficient of weight decay; the update subtracts learning_rate * weight_decay * parameter.";
-
 constexpr Structural no_decay{0.0, "without weight decay nothing is added"};
-
-// What rules have in common.
-template <class Rule>
-static Option<Rule> decay_rate(double Rule::*member, std::string_view name, std::string_view meaning,
-                               std::string_view example) {
-  return option(member, {.path = std::string(name),
-                         .high = 1,
-                         .open_high = true,
-                         .varies = true,
-                         .meaning = meaning,
-                         .example = example});
-}
-template <class Rule>
-static Option<Rule> b1(double Rule::*member) {
-  return decay_rate(member, "b1", "Exponential decay rate of the first moment.", "b1: 0.9");
-}
-template <class Rule>
-static Option<Rule> b2(double Rule::*member) {
-  return decay_rate(member, "b2", "Exponential decay rate of the second moment.", "b2: 0.999");
-}
-template <class Rule>
-static Option<Rule> eps(double Rule::*member, std::string_view example) {
-  return option(member, {.path = "eps",
-                         .high = unbounded,
-                         .open_low = true,
-                         .varies = true,
-                         .meaning = "Constant added to the denominator.",
-                         .example = example});
-}
-template <class Rule>
-static Option<Rule> momentum(double Rule::*member) {
-  Option<Rule> momentum = decay_rate(member, "momentum", "The momentum coefficient.", "momentum: 0.9");
-  momentum.key.structural = {0.0, "without momentum there is no trace"};
-  return momentum;
-}
-template <class Rule>
-static Option<Rule> nesterov(bool Rule::*member) {
-  return option(member,
-                {.path = "nesterov", .meaning = "Whether to use Nesterov momentum.", .example = "nesterov: true"});
-}
-template <class Rule>
-static Option<Rule> weight_decay(double Rule::*member, std::string_view meaning, std::string_view example) {
-  return option(member, {.path = "weight_decay",
-                         .high = unbounded,
-                         .varies = true,
-                         .structural = no_decay,
-                         .meaning = meaning,
-                         .example = example});
-}
-
-static auto row(Tag<Sgd>) {
-  return alternative<Sgd>({.path = "sgd",
-                           .meaning = "Stochastic gradient descent, with optional momentum.",
-                           .example = "sgd: {momentum: 0.9}"},
-                          momentum(&Sgd::momentum), nesterov(&Sgd::nesterov),
-                          weight_decay(&Sgd::weight_decay,
-                                       "The coefficient of weight decay; weight_decay * parameter is added to the "
-                                       "gradient, before momentum (add_decayed_weights).",
-                                       "weight_decay: 1.0e-4"));
-}
-
-static auto row(Tag<Adam>) {
-  return alternative<Adam>({.path = "adam", .meaning = "Adam.", .example = "adam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
-                           b1(&Adam::b1), b2(&Adam::b2), eps(&Adam::eps, "eps: 1.0e-8"));
-}
-
-static auto row(Tag<AdamW>) {
-  return alternative<AdamW>(
-      {.path = "adamw", .meaning = "Adam with decoupled weight decay.", .example = "adamw: {weight_decay: 0.01}"},
-      b1(&AdamW::b1), b2(&AdamW::b2), eps(&AdamW::eps, "eps: 1.0e-8"),
-      weight_decay(&AdamW::weight_decay, decoupled_decay, "weight_decay: 0.01"));
-}
-
-static auto row(Tag<RmsProp>) {
-  return alternative<RmsProp>(
-      {.path = "rmsprop",
-       .meaning = "RMSProp: the gradient divided by the root of the moving average of its square.",
-       .example = "rmsprop: {decay: 0.9, momentum: 0.9}"},
-      decay_rate(&RmsProp::decay, "decay", "Exponential decay rate of the average of squares.", "decay: 0.99"),
-      eps(&RmsProp::eps, "eps: 1.0e-8"),
-      option(&RmsProp::initial_scale, {.path = "initial_scale",
-                                       .high = unbounded,
-                                       .meaning = "The initial value of the average of squares.",
-                                       .example = "initial_scale: 1.0"}),
-      option(&RmsProp::eps_in_sqrt,
-             {.path = "eps_in_sqrt",
-              .meaning = "Whether eps is added inside the square root; false, as in PyTorch: outside.",
-              .example = "eps_in_sqrt: false"}),
-      option(&RmsProp::centered, {.path = "centered",
-                                  .meaning = "Whether to divide by the standard deviation of the gradient.",
-                                  .example = "centered: true"}),
-      momentum(&RmsProp::momentum), nesterov(&RmsProp::nesterov),
-      option(&RmsProp::bias_correction, {.path = "bias_correction",
-                                         .meaning = "Whether to correct the averages for their start, as Adam does.",
-                                         .example = "bias_correction: true"}));
-}
-
-static auto row(Tag<AdaGrad>) {
-  return alternative<AdaGrad>(
-      {.path = "adagrad",
-       .meaning = "AdaGrad: the gradient divided by the root of the sum of its squares so far.",
-       .example = "adagrad: {initial_accumulator_value: 0.1}"},
-      option(&AdaGrad::initial_accumulator_value, {.path = "initial_accumulator_value",
-                                                   .high = unbounded,
-                                                   .meaning = "The initial value of the sum of squares.",
-                                                   .example = "initial_accumulator_value: 0.1"}),
-      eps(&AdaGrad::eps, "eps: 1.0e-7"));
-}
-
-static auto row(Tag<NAdam>) {
-  return alternative<NAdam>({.path = "nadam",
-                             .meaning = "Adam with Nesterov momentum.",
-                             .example = "nadam: {b1: 0.9, b2: 0.999, eps: 1.0e-8}"},
-                            b1(&NAdam::b1), b2(&NAdam::b2), eps(&NAdam::eps, "eps: 1.0e-8"));
-}
-
-static auto row(Tag<Lion>) {
-  return alternative<Lion>(
-      {.path = "lion",
-       .meaning = "Lion: the sign of an average of gradients, with decoupled weight decay.",
-       .example = "lion: {b1: 0.9, b2: 0.99, weight_decay: 0.001}"},
-      decay_rate(&Lion::b1, "b1", "The weight of the momentum in the average whose sign is the update.", "b1: 0.9"),
-      decay_rate(&Lion::b2, "b2", "Exponential decay rate of the momentum.", "b2: 0.99"),
-      weight_decay(&Lion::weight_decay, decoupled_decay, "weight_decay: 0.001"));
-}
 
 namespace schedule {
 
@@ -446,7 +318,6 @@ static auto row(Tag<OptimizerSpec>) {
 template struct Section<OptimizerSpec>;
 template struct Section<ParameterGroup>;
 template struct Section<ReduceOnPlateau>;
-template struct Choice<OptimizerRule>;
 template struct Choice<Schedule>;
 
 }  // namespace pmaptrain::spec

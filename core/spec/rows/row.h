@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "core/base/text.h"
+#include "core/declare/kind.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/spec.h"
 #include "core/spec/types/key.h"
@@ -71,7 +72,7 @@ Option<T> option(Member T::*member, Key key) {
       requires { sizeof(Takes<Member>); },
       "members of this type have no Takes: include its header of core/spec/types, or write it there");
   using TakesMember = Takes<Member>;
-  if (key.type == Type::map) key.type = TakesMember::type;
+  if (!key.type.is_set()) key.type = TakesMember::type;
   if constexpr (std::is_enum_v<Member>) {
     for (const auto& [word, meant] : words_of(Tag<Member>{})) key.words.emplace_back(word);
   }
@@ -153,21 +154,6 @@ Option<T> by_hand(Key key) {
 }
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
-struct Anything {
-  template <class T>
-  operator T() const;
-};
-
-// The number of members of an aggregate.
-template <class T, class... Initialisers>
-consteval std::size_t member_count() {
-  if constexpr (requires { T{Initialisers{}..., Anything{}}; }) {
-    return member_count<T, Initialisers..., Anything>();
-  } else {
-    return sizeof...(Initialisers);
-  }
-}
-
 // The row of a struct that is a map with these keys.
 template <class T, class... Options>
 Row<T> keys_of(Options... options) {
@@ -178,7 +164,8 @@ Row<T> keys_of(Options... options) {
 template <class T, class... Options>
 Row<T> alternative(Key key, Options... options) {
   static_assert((std::same_as<Options, Option<T>> && ...), "an option of this row is for a member of another struct");
-  static_assert(sizeof...(Options) == member_count<T>(), "a member of this alternative has no option in its row");
+  static_assert(sizeof...(Options) == declare::member_count<T>(),
+                "a member of this alternative has no option in its row");
   key.need = Need::alternative;
   return {std::move(key), {std::move(options)...}};
 }
@@ -186,7 +173,7 @@ Row<T> alternative(Key key, Options... options) {
 // The row of an alternative whose value is the value of its only member, in place of a map of options.
 template <class T>
 Row<T> alternative_of(Option<T> value) {
-  static_assert(member_count<T>() == 1, "an alternative with a plain value must have exactly one member");
+  static_assert(declare::member_count<T>() == 1, "an alternative with a plain value must have exactly one member");
   value.key.need = Need::alternative;
   return {value.key, {value}, true};
 }
@@ -206,7 +193,7 @@ void add_options(const Row<T>& row, std::string_view path, std::vector<Key>& out
   for (const Option<T>& option : row.options) {
     const std::string own = path_below(path, option.key.path);
     if (!option.key.path.empty()) {
-      out.push_back(option.key);
+      out.push_back(with_type(option.key));
       out.back().path = own;
     }
     if (option.add_below) option.add_below(own, out);
@@ -235,7 +222,7 @@ template <class... Alternatives>
 void Choice<std::variant<Alternatives...>>::add_keys(std::string_view path, std::vector<Key>& out) {
   const auto add = [&](const auto& row) {
     const std::string own = path_below(path, row.key.path);
-    out.push_back(row.key);
+    out.push_back(with_type(row.key));
     out.back().path = own;
     if (!row.is_value) add_options(row, own, out);
   };

@@ -1,12 +1,15 @@
 // Structs with a row (row.h): adding their keys to the table, and storing their values from a checked tree.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "core/declare/kind.h"
+#include "core/optimizers/list.h"
 #include "core/spec/spec.h"
 #include "core/spec/types/key.h"
 #include "core/spec/yaml/find.h"
@@ -35,6 +38,38 @@ struct Choice<std::variant<Alternatives...>> {
   // The key of the alternative that `value` holds.
   static std::string name(const std::variant<Alternatives...>& value);
 };
+
+// Parts of DeclaredChoice that do not depend on the family. A kind is made with its defaults to see the types of its
+// members.
+void add_kind(std::string_view path, const Key& kind, const std::function<void(const declare::Visit&)>& make,
+              std::vector<Key>& out);
+void look_for_kind(const Node& map, const Key& kind, Chosen& found);
+declare::Visit stored_from(const Node& options);
+
+// A choice between the kinds of a family that core/declare/kind.h describes.
+template <class Value, const std::vector<declare::KindOf<Value>>& (*kinds)()>
+struct DeclaredChoice {
+  static void add_keys(std::string_view path, std::vector<Key>& out) {
+    for (const declare::KindOf<Value>& kind : kinds()) {
+      add_kind(
+          path, kind.key, [&](const declare::Visit& visit) { kind.make(visit); }, out);
+    }
+  }
+  static Chosen chosen(const Node& map) {
+    Chosen found;
+    for (const declare::KindOf<Value>& kind : kinds()) look_for_kind(map, kind.key, found);
+    return found;
+  }
+  static void store(const Node& map, Value& out) {
+    const Chosen taken = chosen(map);
+    if (taken.name == nullptr) return;
+    for (const declare::KindOf<Value>& kind : kinds()) {
+      if (taken.name->text == kind.key.path) out = kind.make(stored_from(*taken.options));
+    }
+  }
+};
+template <>
+struct Choice<optimizers::Rule> : DeclaredChoice<optimizers::Rule, optimizers::rules> {};
 
 // What mode_of() gives, in words: "max for accuracy and f1, else min".
 std::string_view default_mode_text();
@@ -71,7 +106,6 @@ extern template struct Choice<KernelInitializer>;
 extern template struct Choice<VectorInitializer>;
 extern template struct Choice<Loss>;
 extern template struct Choice<MetricKind>;
-extern template struct Choice<OptimizerRule>;
 extern template struct Choice<Schedule>;
 
 }  // namespace pmaptrain::spec

@@ -6,12 +6,18 @@
 #include <utility>
 #include <vector>
 
+#include "core/declare/key.h"
 #include "core/spec/yaml/node.h"
 #include "core/spec/yaml/report.h"
 
 namespace pmaptrain::spec {
 
-struct Key;
+using declare::Key;
+using declare::largest_integer;
+using declare::Need;
+using declare::Structural;
+using declare::TypeOf;
+using declare::unbounded;
 
 // The named parts of a schema, as JSON.
 using Definitions = std::vector<std::pair<std::string, std::string>>;
@@ -48,17 +54,6 @@ struct Type {
   static const Type axes;        // a map of one axis, or a list of such maps
   static const Type axis_names;  // a list of names of axes
   static const Type tensors;     // a map of parameters to nested lists of numbers
-};
-
-// Refers to a type.
-class TypeOf {
- public:
-  constexpr TypeOf(const Type& type) : type_(&type) {}
-  const Type* operator->() const { return type_; }
-  friend bool operator==(TypeOf a, TypeOf b) { return a.type_ == b.type_; }
-
- private:
-  const Type* type_;
 };
 
 }  // namespace pmaptrain::spec

@@ -9,7 +9,7 @@
 #include "core/graph/builder.h"
 #include "core/ops/list.h"
 
-namespace pmaptrain::model {
+namespace pmaptrain::equations {
 
 inline Value add(Builder& b, Value x, Value y) { return b.emit(ops::Add{}, {x, y}); }
 inline Value sub(Builder& b, Value x, Value y) { return b.emit(ops::Sub{}, {x, y}); }
@@ -90,4 +90,4 @@ inline Value vector_constant(Builder& b, DType dtype, const std::vector<double>&
   return b.emit(ops::Constant{dtype, {std::ssize(values)}, 0, values}, {});
 }
 
-}  // namespace pmaptrain::model
+}  // namespace pmaptrain::equations

@@ -12,7 +12,7 @@
 
 #include "core/graph/builder.h"
 
-namespace pmaptrain::model {
+namespace pmaptrain::equations {
 
 // An input of the group hyper: a scalar.
 struct Number {
@@ -36,4 +36,4 @@ class Numbers {
   std::map<std::string, Value> values_;
 };
 
-}  // namespace pmaptrain::model
+}  // namespace pmaptrain::equations

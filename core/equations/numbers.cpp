@@ -1,8 +1,8 @@
-#include "core/model/numbers.h"
+#include "core/equations/numbers.h"
 
 #include <cassert>
 
-namespace pmaptrain::model {
+namespace pmaptrain::equations {
 
 std::vector<Value> declare_numbers(Builder& b, std::span<const Number> numbers) {
   std::vector<Value> values;
@@ -19,4 +19,4 @@ Numbers::Numbers(std::span<const Number> numbers, std::span<const Value> values)
   }
 }
 
-}  // namespace pmaptrain::model
+}  // namespace pmaptrain::equations
