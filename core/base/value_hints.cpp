@@ -174,7 +174,7 @@ constexpr HintRow value_rows[] = {
     {"optimizer", "momentum nesterov", "sgd", "Momentum is its option: sgd: {momentum: 0.9}"},
     {"optimizer", "rms", "rmsprop", ""},
     {"optimizer", "adam_w", "adamw", ""},
-    {"optimizer", "adamax amsgrad radam adabelief adan nadamw lamb adafactor adadelta novograd sophia yogi muon", "",
+    {"optimizer", "adamax amsgrad radam adabelief adan nadamw lamb adafactor novograd sophia yogi muon", "",
      "the nearest are adam and adamw"},
     {"optimizer", "swa lookahead ema", "", "the nearest is train.ema, which averages parameters: ema: {decay: 0.999}"},
     {"optimizer", "lars ftrl rprop asgd sgdw", "", "the nearest is sgd, which has momentum and weight_decay"},

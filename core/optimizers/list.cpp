@@ -1,5 +1,6 @@
 #include "core/optimizers/list.h"
 
+#include "core/optimizers/adadelta.h"
 #include "core/optimizers/adagrad.h"
 #include "core/optimizers/adam.h"
 #include "core/optimizers/adamw.h"
@@ -12,7 +13,7 @@ namespace pmaptrain::optimizers {
 
 // In the order of help.
 const std::vector<declare::KindOf<Rule>>& rules() {
-  static const auto all = declare::kinds_of<Rule, Sgd, Adam, AdamW, RmsProp, AdaGrad, NAdam, Lion>();
+  static const auto all = declare::kinds_of<Rule, Sgd, Adam, AdamW, RmsProp, AdaGrad, NAdam, Lion, AdaDelta>();
   return all;
 }
 

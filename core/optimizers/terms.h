@@ -17,6 +17,9 @@ using namespace equations;
 inline constexpr std::string_view decoupled_decay =
     "The coefficient of weight decay; the update subtracts learning_rate * weight_decay * parameter.";
 
+inline constexpr std::string_view coupled_decay =
+    "The coefficient of weight decay; weight_decay * parameter is added to the gradient (add_decayed_weights).";
+
 template <class Rule>
 declare::Field<Rule> decay_rate(double Rule::*member, std::string_view name, std::string_view meaning,
                                 std::string_view example) {

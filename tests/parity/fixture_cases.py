@@ -315,6 +315,9 @@ def rule_cases() -> dict:
         "nadam_masked": classes(mlp("gelu"), {"nadam": {"b1": 0.8, "b2": 0.95, "eps": 1e-5}}, 0.01, **MASKED),
         "lion_defaults": classes([dense_layer(3)], {"lion": {}}, 0.05),
         "lion_masked": classes(mlp("gelu"), {"lion": {"b1": 0.8, "b2": 0.95, "weight_decay": 0.2}}, 0.01, **MASKED),
+        "adadelta_defaults": classes(mlp("tanh"), {"adadelta": {}}, 5.0),
+        "adadelta_masked": classes(mlp("gelu"), {"adadelta": {"rho": 0.8, "eps": 1e-3, "weight_decay": 0.05}}, 1.0,
+                                   **MASKED),
     }
 
 

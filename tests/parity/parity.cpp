@@ -336,4 +336,6 @@ TEST_CASE("a default that is not Optax's or JAX's differs from theirs", "[parity
   CHECK(differs("lion_defaults", "optimizer.lion.b1=0.8"));
   CHECK(differs("lion_defaults", "optimizer.lion.b2=0.9"));
   CHECK(differs("lion_defaults", "optimizer.lion.weight_decay=2e-3"));
+  CHECK(differs("adadelta_defaults", "optimizer.adadelta.rho=0.901"));
+  CHECK(differs("adadelta_defaults", "optimizer.adadelta.eps=1.1e-6"));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/graph/check.h"
+#include "core/optimizers/adadelta.h"
 #include "core/optimizers/adagrad.h"
 #include "core/optimizers/adam.h"
 #include "core/optimizers/adamw.h"
@@ -129,6 +130,7 @@ TEST_CASE("each rule names its slots and what they begin with", "[step]") {
         Slots{{"rmsprop.nu", 1.0}, {"rmsprop.mu", 0.0}, {"rmsprop.trace", 0.0}});
   CHECK(slots(optimizers::AdaGrad{}) == Slots{{"adagrad.sum_of_squares", 0.1}});
   CHECK(slots(optimizers::Lion{}) == Slots{{"lion.mu", 0.0}});
+  CHECK(slots(optimizers::AdaDelta{}) == Slots{{"adadelta.e_g", 0.0}, {"adadelta.e_x", 0.0}});
 }
 
 TEST_CASE("no update moves a parameter further than its rule says", "[step]") {

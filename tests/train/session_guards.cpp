@@ -95,6 +95,7 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
   }
   CHECK(looks("rmsprop: {centered: true}", "0.001"));  // squares less their mean may be rounding error
   CHECK(looks("adagrad: {}", "0.001"));                // a sum that only grows
+  CHECK(looks("adadelta: {}", "0.001"));               // updates may grow
   CHECK(looks("lion: {weight_decay: 2.0}", "1.0"));
   // Groups: the largest scale counts, and only of what is trained.
   const std::string group = "adam: {}, groups: [{parameters: \"*.bias\", ";
@@ -105,8 +106,9 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
 }
 
 TEST_CASE("an update that is not finite counts as a bad step, with any optimizer", "[train]") {
-  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}", "rmsprop: {}", "adagrad: {}",
-                           "nadam: {}", "lion: {}", "rmsprop: {momentum: 0.5}", "sgd: {}, clip: 1.0e+30"}) {
+  for (const char* rule :
+       {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}", "rmsprop: {}", "adagrad: {}", "nadam: {}",
+        "lion: {}", "adadelta: {}", "rmsprop: {momentum: 0.5}", "sgd: {}, clip: 1.0e+30"}) {
     INFO(rule);
     const Trained trained = train_setup(setup_of_text(
         std::string("data: {source: {values: {inputs: [[1]], targets: [[-3.4e+38]]}}, batch_size: 1}\n"
