@@ -54,7 +54,7 @@ Pattern softmax() {
     to.set(match.result, to.graph().node("Softmax", {to.name(match.x)}, {{"axis", std::int64_t{-1}}}));
     return true;
   };
-  return {[](Builder& b, Value x, Vectors) { return model::softmax(b, x); }, append};
+  return {[](Builder& b, Value x, Vectors) { return equations::softmax(b, x); }, append};
 }
 
 // Of each example over the last dimension, or over groups of channels [B, positions, groups, channels].
@@ -127,10 +127,10 @@ const std::vector<Pattern>& all_patterns() {
       norm(true, true),
       mean_of_positions(),
       softmax(),
-      elementwise(model::sigmoid, "Sigmoid"),
-      elementwise(model::softplus, "Softplus"),
-      elementwise([](Builder& b, Value x) { return model::leaky_relu(b, x, any_number); }, "LeakyRelu"),
-      elementwise([](Builder& b, Value x) { return model::elu(b, x, any_number); }, "Elu"),
+      elementwise(equations::sigmoid, "Sigmoid"),
+      elementwise(equations::softplus, "Softplus"),
+      elementwise([](Builder& b, Value x) { return equations::leaky_relu(b, x, any_number); }, "LeakyRelu"),
+      elementwise([](Builder& b, Value x) { return equations::elu(b, x, any_number); }, "Elu"),
   };
   return all;
 }
