@@ -106,9 +106,8 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
 }
 
 TEST_CASE("an update that is not finite counts as a bad step, with any optimizer", "[train]") {
-  for (const char* rule :
-       {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}", "rmsprop: {}", "adagrad: {}", "nadam: {}",
-        "lion: {}", "adadelta: {}", "rmsprop: {momentum: 0.5}", "sgd: {}, clip: 1.0e+30"}) {
+  for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adamw: {}", "rmsprop: {}", "adagrad: {}",
+                           "nadam: {}", "lion: {}", "rmsprop: {momentum: 0.5}", "sgd: {}, clip: 1.0e+30"}) {
     INFO(rule);
     const Trained trained = train_setup(setup_of_text(
         std::string("data: {source: {values: {inputs: [[1]], targets: [[-3.4e+38]]}}, batch_size: 1}\n"
