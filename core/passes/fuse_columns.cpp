@@ -21,9 +21,6 @@ namespace {
 // A GPU sums fewer rows in one launch, without parts in memory, so there is less to gain.
 constexpr std::int64_t least_rows = 257;
 
-// The most sums of an equation: a block keeps elements of all in shared memory.
-constexpr std::size_t most_sums = 8;
-
 // Sums of values of one chain, which become one equation.
 struct ColumnSums {
   std::size_t chain = 0;  // the equation that gives the values
@@ -87,11 +84,6 @@ class ColumnFuser {
     return value;
   }
 
-  static bool is_chain(const Equation& equation) {
-    if (equation.op.as<ops::Fused>() != nullptr) return true;
-    return equation.op.rules().elementwise && !equation.op.rules().region && !equation.operands.empty();
-  }
-
   std::vector<ColumnSums> find_sums() const {
     std::vector<ColumnSums> all;
     for (std::size_t i = 0; i < equations_.size(); ++i) {
@@ -104,7 +96,7 @@ class ColumnFuser {
       // The fused equation stands at the place of its last sum, so no other may have been read before.
       auto open = std::find_if(all.begin(), all.end(), [&](const ColumnSums& sums) {
         return sums.chain == *chain && sums.matrix == *matrix && sums.first_reader > i &&
-               sums.members.size() < most_sums;
+               sums.members.size() < ops::most_column_sums;
       });
       if (open == all.end()) open = all.insert(all.end(), {*chain, *matrix, {}, end});
       open->members.push_back(i);
@@ -216,15 +208,14 @@ class ColumnFuser {
     const std::int64_t columns = numel(type(sums.results[0]));
     for (const Value result : sums.results) {
       for (const std::size_t reader : readers_[at(result)]) {
-        if (reader == end || reader <= i || !is_chain(equations_[reader]) || equations_[reader].results.empty())
-          continue;
+        if (reader == end || reader <= i || equations_[reader].results.empty()) continue;
         const Equation& chain = equations_[reader];
         const auto is_before = [&](Value operand) {
           const std::size_t* const found = definitions_.find(operand);
           const bool is_own = std::find(sums.results.begin(), sums.results.end(), operand) != sums.results.end();
           return found == nullptr || *found < i || is_own;
         };
-        if (numel(type(chain.results[0])) != columns || !is_of_columns(chain, columns) ||
+        if (!is_of_columns(program_, chain, columns) ||
             !std::all_of(chain.operands.begin(), chain.operands.end(), is_before)) {
           continue;
         }
@@ -233,16 +224,6 @@ class ColumnFuser {
       }
     }
     return false;
-  }
-
-  // Whether each equation of a chain reads values for all columns, or one for all of them.
-  bool is_of_columns(const Equation& chain, std::int64_t columns) const {
-    const Region region = region_of(chain);
-    const auto fits = [&](Value value) { return numel(type(value)) == columns || numel(type(value)) == 1; };
-    return std::all_of(region.equations.begin(), region.equations.end(), [&](const Equation& inner) {
-      return inner.op.as<ops::Reshape>() == nullptr && fits(inner.results[0]) &&
-             std::all_of(inner.operands.begin(), inner.operands.end(), fits);
-    });
   }
 
   void take(std::size_t i, std::size_t reader) {

@@ -9,6 +9,7 @@
 #include "core/passes/fuse_rows.h"
 #include "core/passes/hoist.h"
 #include "core/passes/inline_chains.h"
+#include "core/passes/join_columns.h"
 #include "core/passes/join_sums.h"
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
@@ -25,7 +26,7 @@ std::span<const Pass> passes_of_all_backends() {
 }
 
 std::span<const Pass> passes_of_gpus() {
-  static constexpr Pass passes[] = {fuse_bias_gradients, fuse_columns, inline_chains,
+  static constexpr Pass passes[] = {fuse_bias_gradients, fuse_columns, inline_chains, join_columns,
                                     split_early,         fuse_rows,    join_sums};
   return passes;
 }

@@ -5,8 +5,14 @@
 #include <utility>
 
 #include "core/ops/fused/fused.h"
+#include "core/ops/reshape/reshape.h"
 
 namespace pmaptrain {
+
+bool is_chain(const Equation& equation) {
+  if (equation.op.as<ops::Fused>() != nullptr) return true;
+  return equation.op.rules().elementwise && !equation.op.rules().region && !equation.operands.empty();
+}
 
 Region region_of(const Equation& chain) {
   if (chain.op.as<ops::Fused>() != nullptr) return chain.regions[0];
@@ -26,6 +32,18 @@ Outside outside_of(const Equation& chain, const Region& region) {
     outside[region.params[i].id] = is_fused ? chain.operands[i] : region.params[i];
   }
   return outside;
+}
+
+bool is_of_columns(const Program& program, const Equation& chain, std::int64_t columns) {
+  if (!is_chain(chain) || numel(program.type(chain.results[0])) != columns) return false;
+  const Region region = region_of(chain);
+  const auto fits = [&](Value value) {
+    return numel(program.type(value)) == columns || numel(program.type(value)) == 1;
+  };
+  return std::all_of(region.equations.begin(), region.equations.end(), [&](const Equation& inner) {
+    return inner.op.as<ops::Reshape>() == nullptr && fits(inner.results[0]) &&
+           std::all_of(inner.operands.begin(), inner.operands.end(), fits);
+  });
 }
 
 Slice slice_of(const Region& region, const std::vector<Value>& wanted, const Outside& outside) {

@@ -13,10 +13,16 @@ namespace pmaptrain {
 // By value of a region: the value outside of the region that it equals.
 using Outside = std::unordered_map<std::int32_t, Value>;
 
+// Whether an equation is `fused`, or another elementwise one.
+bool is_chain(const Equation& equation);
 // The region of a `fused` equation, or one with the equation alone if it is another elementwise equation.
 Region region_of(const Equation& chain);
 // The operands of a chain, by parameter of its region.
 Outside outside_of(const Equation& chain, const Region& region);
+
+// Whether an equation is a chain over this number of columns: it computes a value for each, and each of its equations
+// reads values for all of them, or one for all.
+bool is_of_columns(const Program& program, const Equation& chain, std::int64_t columns);
 
 struct Slice {
   std::vector<std::size_t> equations;  // indices in the region, ascending

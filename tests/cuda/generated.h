@@ -23,11 +23,14 @@ class Generated {
   // CHECKs the bits of each in every order of threads; on CUDA, what its compiler makes of the same text.
   void check();
 
+  // By case and result. CHECKs that on the host the bits are the same in every order of threads.
+  std::vector<std::vector<Bytes>> run();
+
  private:
   using RunKernel = void (*)(int number, unsigned blocks, unsigned threads, int order, void* const* arguments);
 
   RunKernel compile(const std::filesystem::path& folder);
-  void check(std::size_t number, int first_function, RunKernel run) const;
+  std::vector<Bytes> run(std::size_t number, int first_function, RunKernel run) const;
 
   std::deque<Program> programs_;
   std::vector<KernelCase> cases_;

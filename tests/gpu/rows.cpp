@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/passes.h"
+#include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/passes/fuse.h"
 #include "core/passes/pipeline.h"
@@ -131,6 +132,49 @@ return all = %all
       }
       const bool close = test::close(DType::f32, found.at("output all"), expected.at("output all"));
       CHECK(close);
+    }
+  }
+}
+
+TEST_CASE("the mean and the variance of each device are one equation with the same bits on any number of GPUs",
+          "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=4
+batch %x:bf16[300,8]{a}
+batch %n:f32[8]{a}
+batch %w:f32[300]{a}
+%zero = constant[dtype=f32, shape=[], value=0]
+%z = pvary[axes={a}] %zero
+%wb = broadcast[shape=[300,8], dims=[0]] %w
+%i = gt %wb, %z
+%c = cast[dtype=f32] %x
+%k = select %i, %c, %z
+%s = reduce_sum[dims=[0]] %k
+%m = div %s, %n
+%b = broadcast[shape=[300,8], dims=[1]] %m
+%d = sub %c, %b
+%e = mul %d, %d
+%q = select %i, %e, %z
+%v = reduce_sum[dims=[0]] %q
+%all = psum[axes={a}] %v
+return m = %m
+return v = %v
+return all = %all
+)");
+  const auto fused = std::make_shared<const Program>(run_passes(fuse(simplify(*program)), passes_of_gpus()));
+  const test::Values inputs = test::random_inputs(*program, 3);
+  const test::Values expected = test::interpreted(*program, inputs);
+  for (const int gpus : {1, 2, 4}) {
+    for (const bool deterministic : {false, true}) {
+      INFO(gpus << " GPUs, deterministic " << deterministic << "\n" << to_text(*fused));
+      Counts counts = kernels_of_step(fused, gpus, deterministic);
+      CHECK(counts["fused_columns"] == 1);
+      CHECK_FALSE(counts.contains("reduce_sum"));
+      const auto platform = test::make_emulated({.devices = gpus});
+      const auto module =
+          test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
+      const test::Values found = test::run(*module, inputs);
+      for (const std::string name : {"output m", "output v"}) CHECK((found.at(name) == expected.at(name)));
+      if (deterministic) CHECK((found.at("output all") == expected.at("output all")));
     }
   }
 }

@@ -89,8 +89,13 @@ TEST_CASE("what does not belong into fused columns is refused", "[passes]") {
         "fused_columns: sums f32[6,2], beside a sum over 4 rows of 3");
   CHECK(with("[3]", sum + "  yield %b") == "fused_columns: yields f32[3], which is no sum");
   CHECK(with("[3]", sum + "  %t = add %s, %b\n  yield %t") == "accepted");
-  CHECK(with("[3]", sum + "  %t = broadcast[shape=[4,3], dims=[1]] %s\n  %u = mul %t, %a\n  yield %s") ==
-        "fused_columns: broadcast reads f32[3], in a chain over 12 elements");
+  // A sum that needs another one, in the one way that is known.
+  const std::string repeated = sum + "  %t = broadcast[shape=[4,3], dims=[1]] %s\n";
+  CHECK(with("[3]", repeated + "  %u = mul %t, %a\n  %w = reduce_sum[dims=[0]] %u\n  yield %w") ==
+        "fused_columns: computes elements of a sum from other sums");
+  CHECK(with("[3]", repeated + "  %u = sub %a, %t\n  %w = mul %u, %u\n  %y = reduce_sum[dims=[0]] %w\n  yield %y") ==
+        "accepted");
+  CHECK(with("[3]", repeated + "  %u = mul %t, %a\n  yield %u") == "fused_columns: yields f32[4,3], which is no sum");
   CHECK(with("[2]", sum + "  %t = broadcast[shape=[3], dims=[]] %b\n  yield %s") != "accepted");
   CHECK(with("[3]", sum + "  %t = matmul[transpose_a=true, transpose_b=false] %a, %a\n  yield %s") ==
         "fused_columns: matmul is not elementwise");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ops/fused_columns/fused_columns.h"
 #include "core/passes/pipeline.h"
 #include "tests/passes/check_fused.h"
 
@@ -71,7 +72,7 @@ class Writer {
   void add() {
     const char* const unary[] = {"exp", "tanh", "neg", "abs"};
     const char* const binary[] = {"add", "sub", "mul", "max"};
-    switch (below(8)) {
+    switch (below(9)) {
       case 0: {
         const std::size_t i = pick();
         define(values_[i], fmt::format("{} %v{}", unary[below(4)], i));
@@ -88,6 +89,18 @@ class Writer {
         const std::size_t i = matrix();
         define({Kind::row, values_[i].dtype},
                fmt::format("reduce_{}[dims=[1]] %v{}", below(2) == 0 ? "sum" : "max", i));
+        return;
+      }
+      case 5: {
+        // A sum of columns, and that of the squared differences from what is made of it.
+        const std::size_t i = as(as(matrix(), "bf16"), "f32");
+        const std::size_t of = define({Kind::matrix, "f32"}, fmt::format("{} %v{}", unary[below(4)], i));
+        const std::size_t sum = define({Kind::column, "f32"}, fmt::format("reduce_sum[dims=[0]] %v{}", of));
+        const std::size_t mean = define({Kind::column, "f32"}, fmt::format("{} %v{}", unary[below(4)], sum));
+        const std::size_t repeated = expanded(mean);
+        const std::size_t apart = define({Kind::matrix, "f32"}, fmt::format("sub %v{}, %v{}", i, repeated));
+        const std::size_t square = define({Kind::matrix, "f32"}, fmt::format("mul %v{0}, %v{0}", apart));
+        define({Kind::column, "f32"}, fmt::format("reduce_sum[dims=[0]] %v{}", square));
         return;
       }
       default: {
@@ -112,6 +125,7 @@ class Writer {
 
 TEST_CASE("the passes for GPUs change no bit of random programs", "[passes]") {
   int changed = 0;
+  std::size_t joined = 0;  // sums that need others
   for (unsigned seed = 0; seed < 60; ++seed) {
     const auto before = fused(*test::program_of(Writer(seed).write(), {{"a", 2}}));
     const Program after = run_passes(*before, passes_of_gpus());
@@ -119,8 +133,15 @@ TEST_CASE("the passes for GPUs change no bit of random programs", "[passes]") {
     const test::Values inputs = test::random_inputs(*before, seed);
     require_same(test::interpreted(after, inputs, 1), test::interpreted(*before, inputs, 1), "interpreted");
     changed += to_text(after) != to_text(*before) ? 1 : 0;
+    for (const Equation& equation : after.equations) {
+      if (equation.op.as<ops::FusedColumns>() == nullptr) continue;
+      for (const ops::ColumnSum& sum : ops::column_sums(equation.regions[0], after.types)) {
+        if (sum.centred) ++joined;
+      }
+    }
   }
   CHECK(changed > 30);
+  CHECK(joined > 3);
 }
 
 }  // namespace pmaptrain

@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "core/ops/broadcast/broadcast.h"
+#include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/binary.h"
+#include "core/ops/elementwise/compare.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/reduce/groups.h"
 #include "core/ops/support/region.h"
@@ -23,7 +29,98 @@ std::optional<Matrix> first_matrix(const Region& region, std::span<const Type> t
   return {};
 }
 
+// Finds the sums of a region whose elements need other sums.
+class SumFinder {
+ public:
+  SumFinder(const Region& region, std::span<const Type> types, std::int64_t columns)
+      : types_(types), columns_(columns) {
+    for (const Value param : region.params) params_.insert(param.id);
+    for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
+  }
+
+  // Returns false if the sum needs others in a way that CentredSum does not describe.
+  bool add(const Equation& equation) {
+    const Value result = equation.results[0];
+    const auto is_late = [&](Value operand) { return late_.contains(operand.id); };
+    const bool any = std::any_of(equation.operands.begin(), equation.operands.end(), is_late);
+    if (equation.op.as<ReduceSum>() == nullptr) {
+      if (any || repeats_columns(equation)) late_.insert(result.id);
+      return true;
+    }
+    sums_.push_back({&equation, any ? centred(equation) : std::nullopt});
+    return !any || sums_.back().centred.has_value();
+  }
+
+  const std::vector<ColumnSum>& sums() const { return sums_; }
+
+ private:
+  const Type& type(Value value) const { return types_[static_cast<std::size_t>(value.id)]; }
+
+  // Whether an equation repeats, for each row, values of columns that are no parameter.
+  bool repeats_columns(const Equation& equation) const {
+    return equation.op.as<Broadcast>() != nullptr && !params_.contains(equation.operands[0].id) &&
+           numel(type(equation.operands[0])) == columns_ && numel(type(equation.results[0])) != columns_;
+  }
+
+  // The equation that gives a value, behind views; null for a parameter.
+  const Equation* behind_views(Value value) const {
+    for (;;) {
+      const auto found = made_by_.find(value.id);
+      if (found == made_by_.end()) return nullptr;
+      if (!found->second->op.rules().view) return found->second;
+      value = found->second->operands[0];
+    }
+  }
+
+  bool is_zero(Value value) const {
+    const Equation* made = behind_views(value);
+    if (made != nullptr && made->op.as<Broadcast>() != nullptr) made = behind_views(made->operands[0]);
+    return made != nullptr && splat_of(made->op) == 0.0;
+  }
+
+  std::optional<CentredSum> centred(const Equation& sum) const {
+    CentredSum found;
+    const Equation* made = behind_views(sum.operands[0]);
+    if (made != nullptr && made->op.as<Select>() != nullptr && is_zero(made->operands[2])) {
+      found.inside = made->operands[0];
+      made = behind_views(made->operands[1]);
+    }
+    if (made == nullptr || made->op.as<Mul>() == nullptr || made->operands[0] != made->operands[1]) return {};
+    made = behind_views(made->operands[0]);
+    if (made == nullptr || made->op.as<Sub>() == nullptr) return {};
+    found.x = made->operands[0];
+    const Equation* const mean = behind_views(made->operands[1]);
+    if (mean == nullptr || !repeats_columns(*mean)) return {};
+    const std::optional<Spread> spread = spread_of(*mean->op.as<Broadcast>());
+    if (!spread || spread->inner != 1 || spread->size != columns_) return {};
+    found.mean = mean->operands[0];
+    const auto is_element = [&](Value value) {
+      return numel(type(value)) == numel(type(sum.operands[0])) && !late_.contains(value.id);
+    };
+    const DType dtype = type(found.x).dtype;
+    const bool fits = is_element(found.x) && (!found.inside || is_element(*found.inside)) &&
+                      (dtype == DType::f32 || dtype == DType::f64) && type(sum.results[0]).dtype == dtype;
+    return fits ? std::optional(found) : std::nullopt;
+  }
+
+  std::span<const Type> types_;
+  std::int64_t columns_;
+  std::unordered_set<std::int32_t> params_, late_;  // late: elements that are computed from sums
+  std::unordered_map<std::int32_t, const Equation*> made_by_;
+  std::vector<ColumnSum> sums_;
+};
+
 }  // namespace
+
+std::vector<ColumnSum> column_sums(const Region& region, std::span<const Type> types) {
+  const std::optional<Matrix> matrix = first_matrix(region, types);
+  if (!matrix) return {};
+  SumFinder finder(region, types, matrix->columns);
+  for (const Equation& equation : region.equations) {
+    if (!finder.add(equation)) return {};
+  }
+  return finder.sums();
+}
 
 std::optional<Matrix> matrix_of(const ReduceSum& sum, const Shape& operand) {
   const ReduceGroups groups = reduce_groups(operand, sum.dims);
@@ -64,6 +161,10 @@ std::vector<Type> FusedColumns::infer(const InferContext& context) const {
     const auto* const sum = equation.op.as<ReduceSum>();
     if (sum == nullptr) {
       const bool is_of_columns = numel(type(equation.results[0])) == matrix->columns;
+      const bool repeats_columns = equation.op.as<Broadcast>() != nullptr &&
+                                   numel(type(equation.operands[0])) == matrix->columns &&
+                                   spread_of(*equation.op.as<Broadcast>()).has_value();
+      if (repeats_columns && !is_of_columns && numel(type(equation.results[0])) == matrix->elements()) continue;
       expect_in_chain(name, equation, is_of_columns ? matrix->columns : matrix->elements(), body.params, context.types);
       if (!is_of_columns) continue;
       if (equation.op.as<Broadcast>() != nullptr && numel(type(equation.operands[0])) != matrix->columns &&
@@ -92,6 +193,11 @@ std::vector<Type> FusedColumns::infer(const InferContext& context) const {
       throw TypeError(8, fmt::format("fused_columns: yields {}, which is no sum", describe(result)),
                       "each result is a sum of the region or computed from sums, and varies as the operands do");
     }
+  }
+  if (column_sums(body, context.types).empty()) {
+    throw TypeError(
+        8, "fused_columns: computes elements of a sum from other sums",
+        "only the squares of differences from a mean, (x - mean)², or zeros in their place, may be added up");
   }
   const bool has_matrix = std::any_of(context.operands.begin(), context.operands.end(),
                                       [&](const Type& operand) { return numel(operand) == matrix->elements(); });

@@ -18,7 +18,8 @@ namespace pmaptrain::ops {
 
 // The region has a parameter for each operand, of its type. Its equations are those of a fused chain over the elements
 // of a matrix; reduce_sums of such values over all rows, with equally many rows and columns each; and those of a chain
-// over the columns. It yields sums and values of the second chain. At least one parameter has an element for each
+// over the columns. It yields sums and values of the second chain. A sum may need others, as that of squared
+// differences from a mean does (CentredSum). At least one parameter has an element for each
 // element of the matrix. A call may be for the rows of several devices, one after another: of the operands that have
 // these rows.
 struct FusedColumns {
@@ -37,6 +38,23 @@ struct FusedColumns {
   void reference(const ReferenceCall& call) const;
   GpuKernel gpu(const GpuRequest& request) const;
 };
+
+// The most sums of an equation: a block keeps elements of all in shared memory.
+inline constexpr std::size_t most_column_sums = 8;
+
+// The sum over rows of (x - mean)², with a mean of each column that the region computes from other sums; and of 0 where
+// `inside` is false. A GPU reads x once, for the mean and for this.
+struct CentredSum {
+  Value x, mean;
+  std::optional<Value> inside;
+};
+struct ColumnSum {
+  const Equation* equation = nullptr;
+  std::optional<CentredSum> centred;
+};
+// The sums of a region, in order. None if elements of one are computed from other sums in any other way: a GPU would
+// have to read all elements again.
+std::vector<ColumnSum> column_sums(const Region& region, std::span<const Type> types);
 
 // A matrix whose columns a sum adds up.
 struct Matrix {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,13 +20,13 @@ namespace {
 class ColumnsWriter {
  public:
   ColumnsWriter(const GpuRequest& request, std::string_view name)
-      : request_(request), name_(name), parts_(parts_of_sums(request)) {
+      : request_(request),
+        name_(name),
+        parts_(parts_of_sums(request)),
+        sums_(column_sums(*request.region, request.types)) {
     const Region& region = *request.region;
     for (std::size_t i = 0; i < region.params.size(); ++i) params_[region.params[i].id] = i;
-    for (const Equation& equation : region.equations) {
-      made_by_[equation.results[0].id] = &equation;
-      if (equation.op.as<ReduceSum>() != nullptr) sums_.push_back(&equation);
-    }
+    for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
   }
 
   GpuSource write() {
@@ -36,6 +37,12 @@ class ColumnsWriter {
 
  private:
   const Type& type(Value value) const { return request_.types[static_cast<std::size_t>(value.id)]; }
+  Value operand(const ColumnSum& sum) const { return sum.equation->operands[0]; }
+  // The type of a sum's parts.
+  std::string part_text(const ColumnSum& sum) const {
+    const std::string plain = reduction_text(sum.equation->op, type(operand(sum)).dtype, "").type;
+    return sum.centred ? fmt::format("Shifted<{}>", plain) : plain;
+  }
 
   std::string define(std::string& scope, std::string_view indent, Value value, std::string_view expression) {
     std::string name = fmt::format("v{}", names_++);
@@ -87,8 +94,7 @@ class ColumnsWriter {
   std::string parameters(std::string_view parts) const {
     std::string text;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const DType dtype = type(sums_[i]->operands[0]).dtype;
-      text += fmt::format("{}{}* __restrict__ p{}, ", parts, reduction_text(sums_[i]->op, dtype, "").type, i);
+      text += fmt::format("{}{}* __restrict__ p{}, ", parts, part_text(sums_[i]), i);
     }
     for (std::size_t i = 0; i < request_.operands.size(); ++i) {
       text += fmt::format("const {}* __restrict__ a{}, ", type_text(request_.operands[i].dtype), i);
@@ -109,11 +115,23 @@ class ColumnsWriter {
   // The parts: a thread has a lane, and the lane a part (parts.cuh). Lanes after the last part compute it again.
   std::string sums_text() {
     std::vector<ReductionText> reductions;
-    std::string stores;
+    std::vector<std::size_t> plain;
+    std::string stores, shifted, joins, adds;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Value operand = sums_[i]->operands[0];
-      reductions.push_back(reduction_text(sums_[i]->op, type(operand).dtype, in_element(operand)));
-      stores += fmt::format("      p{}[part] = {};\n", i, result_text("sums", i, sums_.size()));
+      if (const std::optional<CentredSum>& centred = sums_[i].centred) {
+        shifted += fmt::format("    {} own{}{{}};\n", part_text(sums_[i]), i);
+        const std::string inside = centred->inside ? in_element(*centred->inside) : "true";
+        adds += fmt::format("      own{}.add({}, {});\n", i, inside, in_element(centred->x));
+        joins += fmt::format("    own{0} = joined_in_lane(own{0});\n", i);
+        stores += fmt::format("      p{0}[part] = own{0};\n", i);
+      } else {
+        reductions.push_back(
+            reduction_text(sums_[i].equation->op, type(operand(sums_[i])).dtype, in_element(operand(sums_[i]))));
+        plain.push_back(i);
+      }
+    }
+    for (std::size_t k = 0; k < plain.size(); ++k) {
+      stores += fmt::format("      p{}[part] = {};\n", plain[k], result_text("sums", k, plain.size()));
     }
     const ReductionText sums = joined(reductions);
     const std::int64_t count = parts_.order.parts() * request_.devices;
@@ -139,13 +157,13 @@ class ColumnsWriter {
     if (thread_.find("column") != std::string::npos) {
       text += fmt::format("    const {} column = first % {}u;\n", index, order.columns);
     }
-    text += thread_;
+    text += thread_ + shifted;
     const std::int64_t most = std::max(std::min(order.wide_rows(), block), order.left());
     text += fmt::format(
         "    const auto sums = reduce_part<{0}, {1}>({0}::identity<{1}>(), count, {2}, [&](unsigned row) {{\n",
         sums.reducer, sums.type, most);
-    text += fmt::format("      const {} i = first + row * stride;\n{}      return {};\n    }});\n", index, element_,
-                        sums.element);
+    text += fmt::format("      const {} i = first + row * stride;\n{}{}      return {};\n    }});\n{}", index, element_,
+                        adds, sums.element, joins);
     text += fmt::format("    if (threadIdx.x < part_lanes && part < {}u) {{\n{}    }}\n", count, stores);
     return text + "  }\n}\n";
   }
@@ -173,15 +191,26 @@ class ColumnsWriter {
     const std::int64_t count = order.columns * request_.devices;
     known_.clear();
     element_.clear();
+    // Sums that need others come after these, and after what their means need.
     std::string results, sums;
+    const auto combine = [&](std::size_t i, std::string_view of_part) {
+      const Value sum = sums_[i].equation->results[0];
+      const ReductionText reduction = reduction_text(sums_[i].equation->op, type(operand(sums_[i])).dtype, "");
+      const std::string call = fmt::format(
+          "combine_parts<{0}>({0}::identity<{1}>(), {2}, {3}, {4}, {5}, [&](std::size_t at) {{ return p{6}[d * {7}u + "
+          "column + at]{8}; }})",
+          reduction.reducer, reduction.type, order.columns, order.group, order.blocks(), order.left() > 0, i,
+          order.parts(), of_part);
+      define(sums, "    ", sum, fmt::format("static_cast<{}>({})", type_text(type(sum).dtype), call));
+    };
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Value sum = sums_[i]->results[0];
-      const ReductionText reduction = reduction_text(sums_[i]->op, type(sums_[i]->operands[0]).dtype, "");
-      const std::string identity = fmt::format("{}::identity<{}>()", reduction.reducer, reduction.type);
-      define(sums, "    ", sum,
-             fmt::format("static_cast<{}>(combine_parts<{}>({}, p{} + d * {}u + column, {}, {}, {}, {}))",
-                         type_text(type(sum).dtype), reduction.reducer, identity, i, order.parts(), order.columns,
-                         order.group, order.blocks(), order.left() > 0));
+      if (!sums_[i].centred) combine(i, "");
+    }
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      if (!sums_[i].centred) continue;
+      const std::string mean = in_column(sums_[i].centred->mean);
+      sums += std::exchange(element_, {}) + fmt::format("    const auto mean{} = first_of_lane({});\n", i, mean);
+      combine(i, fmt::format(".squares_about(mean{})", i));
     }
     std::string stores;
     for (std::size_t i = 0; i < request_.results.size(); ++i) {
@@ -203,9 +232,9 @@ class ColumnsWriter {
   const GpuRequest& request_;
   const std::string_view name_;
   const PartsOfSums parts_;
+  const std::vector<ColumnSum> sums_;
   std::unordered_map<std::int32_t, std::size_t> params_;
   std::unordered_map<std::int32_t, const Equation*> made_by_;
-  std::vector<const Equation*> sums_;
   std::unordered_map<std::int32_t, std::string> known_;  // by value: its name
   std::string thread_, element_;                         // definitions for a thread, and for each of its elements
   int names_ = 0;
@@ -217,11 +246,11 @@ PartsOfSums parts_of_sums(const GpuRequest& request) {
   const Matrix matrix = matrix_of(request);
   PartsOfSums parts{column_order(matrix.rows, matrix.columns), {}, 0};
   const auto count = static_cast<std::size_t>(parts.order.parts() * request.devices);
-  for (const Equation& equation : request.region->equations) {
-    if (equation.op.as<ReduceSum>() == nullptr) continue;
-    const DType dtype = request.types[static_cast<std::size_t>(equation.operands[0].id)].dtype;
+  for (const ColumnSum& sum : column_sums(*request.region, request.types)) {
+    const DType dtype = request.types[static_cast<std::size_t>(sum.equation->operands[0].id)].dtype;
+    const std::size_t size = size_of(dtype == DType::bf16 ? DType::f32 : dtype) * (sum.centred ? 4 : 1);
     parts.offsets.push_back(parts.bytes);
-    parts.bytes += (count * size_of(dtype == DType::bf16 ? DType::f32 : dtype) + 15) / 16 * 16;
+    parts.bytes += (count * size + 15) / 16 * 16;
   }
   return parts;
 }

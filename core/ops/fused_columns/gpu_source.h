@@ -1,5 +1,6 @@
-// Generates CUDA C++ source for the first launch of a fused_columns equation: a thread computes the elements of a part
-// of a column (ColumnOrder in core/ops/reduce/loops.h) and adds them up.
+// Generates CUDA C++ source for a fused_columns equation. In the first launch a lane of threads computes the elements
+// of a part of a column (ColumnOrder in core/ops/reduce/loops.h) and adds them up. The second one combines the parts of
+// a column. A CentredSum takes its elements in the first launch (shifted.cuh) and its mean in the second.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,7 @@
 
 namespace pmaptrain::ops {
 
-// The parts of all sums in scratch memory, those of a sum by device.
+// The parts of all sums in scratch memory, those of a sum by device. Parts of a CentredSum have four numbers each.
 struct PartsOfSums {
   ColumnOrder order;
   std::vector<std::size_t> offsets;  // by sum, in bytes

@@ -163,9 +163,10 @@ __device__ void reduce_columns(To* out, const Computed<To>* parts, i64 count, co
     const i64 column = i % order.columns, result = i / order.columns;
     C reduced = Reducer::template identity<C>();
     for (i64 outer = 0; outer < outers; ++outer) {
-      reduced = combine_parts<Reducer>(reduced, parts + (result * outers + outer) * order.parts() + column,
-                                       static_cast<unsigned>(order.columns), static_cast<unsigned>(order.group),
-                                       static_cast<unsigned>(order.blocks()), order.left() > 0);
+      const Computed<To>* const first = parts + (result * outers + outer) * order.parts() + column;
+      reduced = combine_parts<Reducer>(reduced, static_cast<unsigned>(order.columns),
+                                       static_cast<unsigned>(order.group), static_cast<unsigned>(order.blocks()),
+                                       order.left() > 0, [&](std::size_t at) { return first[at]; });
     }
     if (threadIdx.x < part_lanes && own < count) out[i] = static_cast<To>(reduced);
   });

@@ -2,6 +2,13 @@
 // this file, and generated ones begin with its text.
 namespace pmaptrain::ops {
 
+// An array in shared memory, which is the same one for all callers.
+template <class V, unsigned count>
+__device__ V* shared_array() {
+  SHARED(V, array, count);
+  return array;
+}
+
 // Combines `sum` with `count` elements in order for each lane, at most `most` in any lane; `at(row)` computes one. All
 // threads compute elements, so loads of many rows are under way at once; the first thread of a lane combines them, and
 // has the result. All threads of the block must call this.
@@ -9,7 +16,7 @@ template <class Reducer, class V, class F>
 __device__ V reduce_part(V sum, unsigned count, unsigned most, F&& at) {
   constexpr unsigned helpers = part_threads / part_lanes;
   constexpr unsigned rows = sizeof(V) <= 16 ? 32 : sizeof(V) <= 32 ? 16 : sizeof(V) <= 64 ? 8 : helpers;  // 32 KiB
-  SHARED(V, tile, rows * part_lanes);
+  V* const tile = shared_array<V, rows * part_lanes>();
   const unsigned lane = threadIdx.x % part_lanes, helper = threadIdx.x / part_lanes;
   for (unsigned begin = 0; begin < most; begin += rows) {
     V next[rows / helpers] = {};
@@ -28,14 +35,14 @@ __device__ V reduce_part(V sum, unsigned count, unsigned most, F&& at) {
   return sum;
 }
 
-// Combines `reduced` with the parts of a column, each lane with its own: `own` points to the first one, of a matrix
-// with `blocks` blocks of wide rows of `group` rows each, and a part of what is left after the last wide row if
-// `has_left`. The first thread of a lane has the result. All threads of the block must call this.
-template <class Reducer, class V>
-__device__ V combine_parts(V reduced, const V* own, unsigned columns, unsigned group, unsigned blocks, bool has_left) {
+// Combines `reduced` with the parts of a column, each lane with its own: `own(i)` gives the one that is i parts after
+// the first, of a matrix with `blocks` blocks of wide rows of `group` rows each, and a part of what is left after the
+// last wide row if `has_left`. The first thread of a lane has the result. All threads of the block must call this.
+template <class Reducer, class V, class F>
+__device__ V combine_parts(V reduced, unsigned columns, unsigned group, unsigned blocks, bool has_left, F&& own) {
   const auto reduce_member = [&](V sum, unsigned member) {
     return reduce_part<Reducer, V>(sum, blocks, blocks, [&](unsigned block) {
-      return own[(static_cast<std::size_t>(block) * group + member) * columns];
+      return own((static_cast<std::size_t>(block) * group + member) * columns);
     });
   };
   if (group == 1) return reduce_member(reduced, 0);
@@ -45,7 +52,7 @@ __device__ V combine_parts(V reduced, const V* own, unsigned columns, unsigned g
     sum = member == 0 ? total : Reducer::combine(sum, total);
   }
   reduced = Reducer::combine(reduced, sum);
-  if (has_left) reduced = Reducer::combine(reduced, own[static_cast<std::size_t>(blocks) * group * columns]);
+  if (has_left) reduced = Reducer::combine(reduced, own(static_cast<std::size_t>(blocks) * group * columns));
   return reduced;
 }
 
