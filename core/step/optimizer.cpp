@@ -177,7 +177,9 @@ std::string rule_name(const spec::OptimizerSpec& optimizer) { return optimizer.r
 
 std::vector<equations::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
   std::vector<equations::Number> all;
-  const auto append = [&](const std::vector<equations::Number>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  const auto append = [&](const std::vector<equations::Number>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   if (optimizer.schedule) {
     append(schedule_numbers(*optimizer.schedule));
   } else {

@@ -18,8 +18,8 @@ namespace pmaptrain::train {
 struct ParameterOptions {
   equations::Number learning_rate_scale = {"", 1.0};  // without a name: the rate is not scaled
   equations::Number weight_decay = {"", 0.0};         // without a name: no decay
-  bool trained = true;                            // false: frozen
-  std::int64_t tokens = 0;                        // as Bucket::tokens; in an ensemble, 0 if it is 0 for any member
+  bool trained = true;                                // false: frozen
+  std::int64_t tokens = 0;                            // as Bucket::tokens; in an ensemble, 0 if it is 0 for any member
 };
 
 struct Optimizer {

@@ -25,7 +25,7 @@ struct CurveCall {
 
 // A function of t, the number of updates since the curve began.
 struct Curve {
-  std::vector<equations::Number> numbers;                 // that its equations read, named without CurveCall::name
+  std::vector<equations::Number> numbers;             // that its equations read, named without CurveCall::name
   std::function<Value(const CurveCall& call)> value;  // appends the equations; returns f64[]
   double largest;                                     // an upper bound of its values; may be infinite
   std::optional<std::int64_t> length;                 // the t from which on the curve is constant; none: it never is

@@ -68,6 +68,18 @@ class FirstVariables {
 
 }  // namespace
 
+std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec,
+                                            const Optimizer& optimizer) {
+  std::vector<equations::Number> all = model.numbers();
+  const std::vector<equations::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
+  all.insert(all.end(), of_optimizer.begin(), of_optimizer.end());
+  if (const auto& ema = spec.train.ema) {
+    all.push_back({"ema/decay", ema->decay, model.dtype});
+    all.push_back({"ema/decay/rest", 1.0 - ema->decay, model.dtype});
+  }
+  return all;
+}
+
 StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows) {
   StepInputs inputs;

@@ -58,7 +58,8 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const O
 
 // The numbers (scalar inputs) that the finished step reads. Their names and types do not depend on their values, so the
 // members of an ensemble share one program.
-std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer);
+std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec,
+                                            const Optimizer& optimizer);
 
 // The purpose of each input and output of the finished step, as indices. No pass changes the indices.
 struct StepRoles {

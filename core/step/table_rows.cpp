@@ -41,7 +41,8 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
   const std::int64_t own = rows / b.mesh().group_size(sharding.state);
   const Value begin = equations::mul(b, position_along(b, sharding.state), static_cast<double>(own));
-  const Value is_row = b.emit(ops::Lt{}, {named_, equations::scalar_like(b, named_, static_cast<double>(table.front()))});
+  const Value is_row =
+      b.emit(ops::Lt{}, {named_, equations::scalar_like(b, named_, static_cast<double>(table.front()))});
   const Value shifted = equations::sub(b, named_, begin);
   named_ = equations::select(b, is_row, shifted, equations::scalar_like(b, named_, static_cast<double>(own)));
 }

@@ -1,7 +1,4 @@
 // What a config becomes: the Spec, the resolved config, and the help that is read off the same table.
-#include "core/optimizers/adam.h"
-#include "core/optimizers/adamw.h"
-#include "core/optimizers/sgd.h"
 #include "core/spec/load.h"
 
 #include <cstdlib>
@@ -11,6 +8,9 @@
 #include <set>
 #include <string>
 
+#include "core/optimizers/adam.h"
+#include "core/optimizers/adamw.h"
+#include "core/optimizers/sgd.h"
 #include "core/spec/keys.h"
 #include "core/spec/yaml/parse.h"
 #include "core/spec/yaml/scalar.h"
