@@ -185,7 +185,7 @@ def check_images(check, random):
 def check_arrays(check, random):
     x = random.normal(3, 2, (40, 6)).astype(numpy.float32)
     numpy.savez(check.folder / "data.npz", x=x, one=x[:, :1] * 50 + 1000, two=x[:, :2] * [9, 0.1] + [100, 7],
-                bits=(x[:, :3] > 3).astype(numpy.float32), grid=x.reshape(40, 2, 3) * 3)
+                bits=(x[:, :3] > 3).astype(numpy.float32), rates=numpy.abs(x[:, :2]), grid=x.reshape(40, 2, 3) * 3)
     numpy.save(check.folder / "x.npy", x)
     file, feed = check.folder / "x.npy", {"inputs": x}
 
@@ -201,6 +201,12 @@ def check_arrays(check, random):
     check.compare(run("two outputs", "two", "{dense: 9}, relu, {dense: 2}", "huber", units), file, feed, NUMBERS)
     check.compare(run("grid", "grid", "{dense: 6}, {reshape: [2, 3]}", "mean_absolute_error", units), file, feed, NUMBERS)
     check.compare(run("mean of values", "two", "{dense: 2}", "mean_squared_error", units, ensemble), file, feed, NUMBERS)
+    logarithms, some = "normalize_targets: log", "normalize_targets: {1: log}"
+    check.compare(run("logarithms", "rates", "{dense: 2}", "mean_squared_error", logarithms), file, feed, NUMBERS)
+    check.compare(run("mean of logarithms", "rates", "{dense: 2}", "huber", logarithms, ensemble), file, feed, NUMBERS)
+    check.compare(run("one logarithm", "rates", "{dense: 6}", "quantile", some), file, feed, NUMBERS)
+    check.compare(run("rates", "rates", "{dense: 2}", "poisson"), file, feed, NUMBERS)
+    check.compare(run("mean of rates", "rates", "{dense: 2}", "poisson", ensemble=ensemble), file, feed, NUMBERS)
     check.compare(run("several labels", "bits", "{dense: 3}", "sigmoid_cross_entropy"), file, feed, CLASSES)
     check.compare(run("several labels together", "bits", "{dense: 3}", "sigmoid_cross_entropy", ensemble=ensemble), file,
                   feed, MEAN_OF_CLASSES)
@@ -214,6 +220,22 @@ def check_sequences(check, random):
         config = ARRAYS.replace("TARGETS", "y").replace("LAYERS", layers).replace("LOSS", "softmax_cross_entropy")
         run = check.train(name, config.replace("DATA", "remainder: drop"))
         check.compare(run, check.folder / "tokens.npy", {"inputs": x}, CLASSES)
+    for name, layers in SEQUENCES.items():
+        # Parameters do not depend on the length, and a learning rate of 0 leaves them as they were.
+        config = ARRAYS.replace("TARGETS", "y").replace("LAYERS", layers).replace("LOSS", "softmax_cross_entropy")
+        config = config.replace("DATA", "remainder: drop").replace("learning_rate: 0.02", "learning_rate: 0.0")
+
+        def run(length):
+            numpy.savez(check.folder / "data.npz", x=x[:, :length], y=random.integers(0, 5, 40))
+            return check.train(f"{name} of {length}", config)
+
+        longer = check.export(run(9))
+        numpy.save(check.folder / "tokens.npy", x[:, :5])
+        expected = check.predict(run(5), "logits", check.folder / "tokens.npy")
+        error = numpy.max(numpy.abs(longer.run(["logits"], {"inputs": x[:, :5]})[0] - expected))
+        if not error <= TOLERANCE * numpy.max(numpy.abs(expected)):
+            check.problems.append(f"{name}: shorter sequences are {error} apart")
+        check.compared += 1
 
 
 def check_tables(check):

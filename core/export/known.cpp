@@ -47,13 +47,27 @@ Known folded(const Op& op, std::span<const Known> values, std::span<const Type> 
     view.type.shape = std::move(shape);
     return view;
   }
+  // What is repeated for all operands of an elementwise op stays so in the result.
+  Type made_type = result;
+  if (op.rules().elementwise) {
+    made_type.shape.assign(result.shape.size(), 1);
+    for (const Known& value : values) {
+      for (std::size_t d = 0; d < value.type.shape.size(); ++d) {
+        made_type.shape[d] = std::max(made_type.shape[d], value.type.shape[d]);
+      }
+    }
+  }
   std::vector<Known> whole;
-  for (std::size_t i = 0; i < values.size(); ++i) whole.push_back(repeated_to(values[i], operands[i]));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool is_scalar = values[i].type.shape.empty();
+    const Shape& shape = op.rules().elementwise && !is_scalar ? made_type.shape : operands[i].shape;
+    whole.push_back(repeated_to(values[i], {operands[i].dtype, shape, {}}));
+  }
   if (op.as<ops::Reshape>() != nullptr) {
     whole.front().type = result;
     return whole.front();
   }
-  Known made = computed(op, whole, result);
+  Known made = computed(op, whole, made_type);
   if (whole.size() == 1) made.name = whole.front().name;
   return made;
 }

@@ -12,6 +12,9 @@
 
 namespace pmaptrain::train {
 
+// Of programs that become nodes. Where it is 1, it could not be told from a size of 1.
+inline constexpr std::int64_t rows_of_programs = 2;
+
 struct Known {
   std::string name = "number";  // of its initializer
   Type type;                    // a size of 1 also stands for one along which the elements are repeated

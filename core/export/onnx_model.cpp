@@ -64,10 +64,17 @@ std::string table(Graph& graph, const std::vector<data::Encoding::Column>& colum
   return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});
 }
 
+// The shape of one example.
+Shape example_of(const Translation& of, Value value) {
+  const Shape shape = of.open_shape(value);
+  return {shape.begin() + 1, shape.end()};
+}
+
 // [N, input...] with the element type of the data.
-std::string inputs_of(Graph& graph, const model::Model& model, const data::Encoding& encoding, bool ignores_unknown) {
+std::string inputs_of(Graph& graph, const model::Model& model, Shape shape, const data::Encoding& encoding,
+                      bool ignores_unknown) {
   const ElementType type = element_type(model.input.dtype);
-  if (encoding.columns.empty()) return graph.input("inputs", type, model.input.shape);
+  if (encoding.columns.empty()) return graph.input("inputs", type, std::move(shape));
   return table(graph, encoding.columns, ignores_unknown, type);
 }
 
@@ -78,7 +85,7 @@ std::string applied(Graph& graph, const model::Model& model, const std::string& 
                     Value (*function)(Builder& b, const model::Model& model, Value output)) {
   Program program;
   Builder b(program, all_ops());
-  Shape shape{1};
+  Shape shape{rows_of_programs};
   shape.insert(shape.end(), model.output.begin(), model.output.end());
   const Value x = b.input(Group::batch, "output", {model.dtype, std::move(shape), {}});
   const Builder::Scope scope(b, {"output", {}});
@@ -133,10 +140,12 @@ std::string logits_of_mean(Graph& graph, OutputKind kind, const std::vector<std:
 void append_models(Graph& graph, std::span<const TrainedModel> members, const data::Encoding& encoding,
                    bool ignores_unknown) {
   const model::Model& model = members.front().model;
-  const Program program = model::prediction_program(model, Mesh(), {}, 1, all_ops(), model::PredictionKind::logits);
+  const Program program =
+      model::prediction_program(model, Mesh(), {}, rows_of_programs, all_ops(), model::PredictionKind::logits);
   // The program declares the parameters in their order, then the inputs.
-  Translation inputs(graph, program);
-  inputs.bind(program.inputs.back().value, {inputs_of(graph, model, encoding, ignores_unknown), {}});
+  Translation inputs(graph, program, length_dims(model, program));
+  const Value x = program.inputs.back().value;
+  inputs.bind(x, {inputs_of(graph, model, example_of(inputs, x), encoding, ignores_unknown), {}});
   inputs.run_scope("input");
   std::vector<std::string> outputs;
   for (std::size_t m = 0; m < members.size(); ++m) {
@@ -149,6 +158,7 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
     member.run(members.size() == 1 ? "" : "member_" + std::to_string(m) + "/");
     outputs.push_back(member.name(program.outputs.front().value));
   }
+  const Shape shape = example_of(inputs, program.outputs.front().value);
   graph.name_after("output");
   const OutputKind kind = model::output_kind(model);
   if (!model::is_classifier(model)) {
@@ -156,14 +166,14 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
     // Where values are linear in the outputs, the mean of the outputs comes first.
     if (model.log_targets.empty() && kind != OutputKind::log_rates) outputs = {mean_of(graph, outputs)};
     for (std::string& output : outputs) output = applied(graph, model, output, model::in_units_of_targets);
-    graph.output(std::string(values_name), mean_of(graph, outputs, type), model.output, type);
+    graph.output(std::string(values_name), mean_of(graph, outputs, type), shape, type);
     return;
   }
   const std::string logits = logits_of_mean(graph, kind, outputs);
   for (std::string& output : outputs) output = applied(graph, model, output, model::probabilities);
   const std::string probabilities = mean_of(graph, outputs);
-  graph.output(std::string(logits_name), logits, model.output);
-  graph.output(std::string(probabilities_name), probabilities, model.output);
+  graph.output(std::string(logits_name), logits, shape);
+  graph.output(std::string(probabilities_name), probabilities, shape);
 }
 
 }  // namespace pmaptrain::train

@@ -1,6 +1,6 @@
 // The nodes of each op that a model in float32 has when it predicts.
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -26,15 +26,13 @@ struct Call {
   std::size_t operands() const { return equation.operands.size(); }
   std::string name(std::size_t i = 0) const { return to.name(operand(i)); }
   const Shape& shape(std::size_t i = 0) const { return to.type(operand(i)).shape; }
-  const Shape& result_shape() const { return to.type(equation.results.front()).shape; }
   void set(std::string name, bool channels_first = false) const {
     to.set(equation.results.front(), std::move(name), channels_first);
   }
 };
 
-// A size of 0 is that of the operand: the number of examples.
-std::string reshaped(onnx::Graph& graph, const std::string& x, Sizes shape) {
-  shape.front() = 0;
+// A size of 0 is that of the operand.
+std::string reshaped(onnx::Graph& graph, const std::string& x, const Sizes& shape) {
   return graph.node("Reshape", {x, graph.integers(shape)});
 }
 
@@ -55,7 +53,15 @@ void append(const Call<ops::Expm1>& call) {
   call.set(call.graph().node("Sub", {power, call.graph().number(1, element_type(dtype))}));
 }
 
-void append(const Call<ops::Reshape>& call) { call.set(reshaped(call.graph(), call.name(), call.op.shape)); }
+// The number of examples is not fixed. Nor is the length of sequences, which -1 leaves to the other sizes.
+void append(const Call<ops::Reshape>& call) {
+  Sizes shape = call.to.open_shape(call.equation.results.front());
+  shape.front() = 0;
+  for (std::size_t d = 1; d < std::min(shape.size(), call.shape().size()); ++d) {
+    if (shape[d] == onnx::any_length && call.to.is_length(call.operand(), d)) shape[d] = 0;
+  }
+  call.set(reshaped(call.graph(), call.name(), shape));
+}
 
 void append(const Call<ops::Transpose>& call) { call.set(transposed(call.graph(), call.name(), call.op.permutation)); }
 
@@ -129,41 +135,24 @@ void append(const Call<ops::AvgPool>& call) {
   append_pool(call, "AveragePool", {{"count_include_pad", std::int64_t{call.op.count_include_pad}}});
 }
 
-// [T, S]: 0 where a position is seen; else what makes its weight 0.
-std::string causal_mask(onnx::Graph& graph, std::int64_t positions) {
-  std::vector<double> numbers;
-  for (std::int64_t t = 0; t < positions; ++t) {
-    for (std::int64_t s = 0; s < positions; ++s) {
-      numbers.push_back(s <= t ? 0.0 : static_cast<double>(std::numeric_limits<float>::lowest()));
-    }
-  }
-  return graph.numbers(numbers, {positions, positions});
-}
-
-// softmax(Q Kᵀ / √D) V of each head. The queries of heads that share keys and values are rows of one product.
+// softmax(Q Kᵀ / √D) V of each head. Queries of G heads [N,T,K,G,D] may share keys and values [N,S,K,D].
 void append(const Call<ops::Attention>& call) {
   onnx::Graph& graph = call.graph();
   const ops::AttentionSizes sizes(call.shape(0), call.shape(1));
-  const std::int64_t group = sizes.group(), heads = sizes.kv_heads, rows = group * sizes.queries;
+  const bool shared = sizes.group() > 1;
+  const auto of_group = [&](const std::string& x) {
+    return shared ? graph.node("Unsqueeze", {x, graph.integers({2})}) : x;
+  };
   std::string q = call.name(0);
-  if (group == 1) {
-    q = transposed(graph, q, {0, 2, 1, 3});
-  } else {
-    q = reshaped(graph, q, {0, sizes.queries, heads, group, sizes.width});
-    q = reshaped(graph, transposed(graph, q, {0, 2, 3, 1, 4}), {0, heads, rows, sizes.width});
-  }
-  std::string scores = graph.node("MatMul", {q, transposed(graph, call.name(1), {0, 2, 3, 1})});
+  if (shared) q = reshaped(graph, q, {0, 0, sizes.kv_heads, sizes.group(), sizes.width});
+  q = transposed(graph, q, shared ? Sizes{0, 2, 3, 1, 4} : Sizes{0, 2, 1, 3});
+  std::string scores = graph.node("MatMul", {q, of_group(transposed(graph, call.name(1), {0, 2, 3, 1}))});
   scores = graph.node("Mul", {scores, graph.number(1.0 / std::sqrt(static_cast<double>(sizes.width)))});
-  if (call.op.causal) {
-    if (group > 1) scores = reshaped(graph, scores, {0, heads, group, sizes.queries, sizes.keys});
-    scores = graph.node("Add", {scores, causal_mask(graph, sizes.queries)});
-  }
-  std::string weights = graph.node("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
-  if (call.op.causal && group > 1) weights = reshaped(graph, weights, {0, heads, rows, sizes.keys});
-  const std::string out = graph.node("MatMul", {weights, transposed(graph, call.name(2), {0, 2, 1, 3})});
-  if (group == 1) return call.set(transposed(graph, out, {0, 2, 1, 3}));
-  const std::string by_group = reshaped(graph, out, {0, heads, group, sizes.queries, sizes.width});
-  call.set(reshaped(graph, transposed(graph, by_group, {0, 3, 1, 2, 4}), call.result_shape()));
+  if (call.op.causal) scores = graph.node("Add", {scores, call.to.causal_mask(call.operand(), 1)});
+  const std::string weights = graph.node("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  std::string out = graph.node("MatMul", {weights, of_group(transposed(graph, call.name(2), {0, 2, 1, 3}))});
+  out = transposed(graph, out, shared ? Sizes{0, 3, 1, 2, 4} : Sizes{0, 2, 1, 3});
+  call.set(shared ? reshaped(graph, out, {0, 0, sizes.heads, sizes.width}) : out);
 }
 
 // ---- the table ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "core/export/translation.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -25,7 +26,51 @@ std::string Translation::name(Value value) {
     return found.name =
                graph_->node("Transpose", {found.channels_first}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
   }
-  return found.name = initializer(*found.known, type(value).shape);
+  const Known& known = *found.known;
+  std::string made = initializer(known, type(value).shape);
+  const std::size_t rank = known.type.shape.size();
+  for (std::size_t d = 0; d < rank; ++d) {
+    const bool is_repeated = known.type.shape[d] != type(value).shape[d];
+    if (is_length(value, d) && !is_repeated) made = up_to_length(std::move(made), static_cast<std::int64_t>(rank - d));
+  }
+  return found.name = std::move(made);
+}
+
+// What an array of the longest sequences has for one of any length.
+std::string Translation::up_to_length(std::string longest, std::int64_t dim_from_end) {
+  if (length_.empty()) {
+    const std::string inputs = name(program_->inputs.back().value);
+    length_ = graph_->node("Shape", {inputs}, {{"start", std::int64_t{1}}, {"end", std::int64_t{2}}});
+  }
+  const std::string zero = graph_->integers({0}), axis = graph_->integers({-dim_from_end});
+  return graph_->node("Slice", {std::move(longest), zero, length_, axis});
+}
+
+std::string Translation::causal_mask(Value value, std::size_t dim) {
+  const std::int64_t positions = type(value).shape[dim];
+  std::string& mask = masks_[positions];
+  if (!mask.empty()) return mask;
+  std::vector<double> numbers;
+  for (std::int64_t t = 0; t < positions; ++t) {
+    for (std::int64_t s = 0; s < positions; ++s) {
+      numbers.push_back(s <= t ? 0.0 : static_cast<double>(std::numeric_limits<float>::lowest()));
+    }
+  }
+  mask = graph_->numbers(numbers, {positions, positions});
+  if (is_length(value, dim)) mask = up_to_length(up_to_length(mask, 1), 2);
+  return mask;
+}
+
+bool Translation::is_length(Value value, std::size_t dim) const {
+  return !lengths_.empty() && lengths_[static_cast<std::size_t>(value.id)][dim];
+}
+
+Shape Translation::open_shape(Value value) const {
+  Shape shape = type(value).shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (is_length(value, d)) shape[d] = onnx::any_length;
+  }
+  return shape;
 }
 
 std::string Translation::kernel(Value value) {

@@ -9,9 +9,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/export/known.h"
+#include "core/export/lengths.h"
 #include "core/graph/program.h"
 #include "core/onnx/graph.h"
 
@@ -27,8 +29,9 @@ struct GraphValue {
 
 class Translation {
  public:
-  // Both outlive it.
-  Translation(onnx::Graph& graph, const Program& program) : graph_(&graph), program_(&program) {}
+  // Both outlive it. The last input of the program has the dimensions `lengths` too.
+  Translation(onnx::Graph& graph, const Program& program, LengthDims lengths = {})
+      : graph_(&graph), program_(&program), lengths_(std::move(lengths)) {}
 
   void bind(Value value, GraphValue bound) { values_[value.id] = std::move(bound); }
   // Appends what equations of the scope `only` at the beginning of the rest compute, of the values that are bound.
@@ -48,6 +51,12 @@ class Translation {
   std::string image(Value value);
   // Of a known kernel [height, width, in, out], with the dimensions out, in, height, width.
   std::string kernel(Value value);
+  // [T, T]: 0 where a position is seen; else what makes its weight 0. T is the size of this dimension.
+  std::string causal_mask(Value value, std::size_t dim);
+  // Whether a dimension is the length of the sequences, which the graph does not fix.
+  bool is_length(Value value, std::size_t dim) const;
+  // The shape of a value, with any_length.
+  Shape open_shape(Value value) const;
   // Says which tensor of the graph a value is.
   void set(Value value, std::string name, bool channels_first = false);
   void set_equal(Value value, Value other) { values_[value.id] = values_.at(other.id); }
@@ -57,6 +66,7 @@ class Translation {
 
  private:
   std::string initializer(Known known, const Shape& shape);
+  std::string up_to_length(std::string longest, std::int64_t dim_from_end);
   void append(const Equation& equation);
   bool fold(const Equation& equation);
 
@@ -64,7 +74,10 @@ class Translation {
   const Program* program_;
   std::size_t next_ = 0;  // of the program's equations
   std::string prefix_, scope_;
+  LengthDims lengths_;
   std::map<std::int32_t, GraphValue> values_;
+  std::string length_;                         // of the sequences, [1]; empty: no node gives it yet
+  std::map<std::int64_t, std::string> masks_;  // by T
 };
 
 // Appends the nodes of a pattern that begins at equation `first`. Returns how many equations it has; 0 if there is

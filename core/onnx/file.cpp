@@ -15,7 +15,7 @@ using namespace protobuf;
 
 constexpr std::int64_t ir_version = 8, operator_set = 17;
 constexpr std::int64_t ml_operator_set = 3;
-constexpr std::string_view batch_dimension = "N";
+constexpr std::string_view batch_dimension = "N", length_dimension = "length";
 
 // AttributeProto { string name = 1; float f = 2; int64 i = 3; repeated int64 ints = 8; repeated bytes strings = 9;
 // AttributeType type = 20; }
@@ -68,7 +68,11 @@ std::string message_of(const Port& port) {
   append_bytes(shape, 1, dimension);
   for (const std::int64_t size : port.shape) {
     dimension.clear();
-    append_integer(dimension, 1, size);
+    if (size == any_length) {
+      append_bytes(dimension, 2, length_dimension);
+    } else {
+      append_integer(dimension, 1, size);
+    }
     append_bytes(shape, 1, dimension);
   }
   std::string tensor, type, message;

@@ -47,6 +47,9 @@ struct Initializer {
   std::span<const std::byte> bytes;  // row-major
 };
 
+// A size that is the length of the sequences, whatever it is.
+inline constexpr std::int64_t any_length = -1;
+
 // An input or an output of a graph.
 struct Port {
   std::string name;

@@ -237,8 +237,8 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
       {{5, 4},
        shared,
        "MatMul Reshape " + turned + "MatMul Reshape " + turned +
-           "MatMul Reshape Reshape Transpose Reshape Transpose MatMul Mul Reshape Add Softmax Reshape Transpose MatMul "
-           "Reshape Transpose Reshape Reshape MatMul "},
+           "MatMul Reshape Reshape Transpose Transpose Unsqueeze MatMul Mul Add Softmax Transpose Unsqueeze MatMul "
+           "Transpose Reshape Reshape MatMul "},
   };
   for (const Case& one : cases) {
     const std::vector<spec::Layer> layers{layer("one", one.layer), layer("flatten_0", spec::Flatten{}),
@@ -253,4 +253,29 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
     INFO(spec::to_string(one.layer) << " of " << to_string(one.input));
     CHECK(operators == one.operators);
   }
+}
+
+TEST_CASE("the length of sequences is open where each layer takes any", "[export]") {
+  spec::Attention attention;
+  attention.heads = 2;
+  attention.causal = true;
+  attention.rotary.emplace();
+  const bool is_open = GENERATE(true, false);
+  const std::int64_t rows = GENERATE(6, 8);  // of the table of positions
+  std::vector<spec::Layer> layers{layer("tokens", spec::Embedding{9, 4}),
+                                  layer("position_embedding_0", spec::PositionEmbedding{rows}),
+                                  layer("attention_0", attention), layer("attend_0", spec::Attend{"tokens"})};
+  if (!is_open) layers.push_back(layer("reshape_0", spec::Reshape{{6, 9}}));
+  const Zeros zeros(model::make_model(network(layers), {DType::i32, {6}}, {DType::i32, {6}}));
+  onnx::Graph graph;
+  train::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  const std::string length = is_open ? "-1" : "6";
+  CHECK(shown(graph.inputs()) == "inputs 6 [" + length + "]\n");
+  CHECK(shown(graph.outputs()) == "logits 1 [" + length + ",9]\nprobabilities 1 [" + length + ",9]\n");
+  std::string operators;
+  for (const onnx::Node& node : graph.nodes()) {
+    if (node.name.starts_with("position")) operators += node.op + " ";
+  }
+  CHECK(operators == (is_open ? "Shape Slice Add " : "Add "));
+  CHECK(initializer(graph, "position_embedding_0/embedding").shape == Shape{6, 4});
 }
