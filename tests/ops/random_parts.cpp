@@ -112,6 +112,14 @@ TEST_CASE("without strides the elements of a row follow the offset, which counts
   }
 }
 
+TEST_CASE("a part without elements draws nothing, whatever its strides are", "[ops]") {
+  const std::int64_t far = (std::int64_t{1} << 32) - 1;
+  for (const Op& op : ops_of({0, 300'000'000'000}, {1, far})) {
+    CHECK(apply(op, {key, rows, i64({}, {0})}).bytes.empty());
+    CHECK(apply_stacked(op, {key, rows, i64({}, {0})}, 1, {true, true, true}).bytes.empty());
+  }
+}
+
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
 TEST_CASE("each device of a call draws its part of the rows, on every instruction set", "[ops]") {
   for (const Shape& shape : shapes) {

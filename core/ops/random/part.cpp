@@ -13,7 +13,7 @@ std::uint32_t offset_of(const ReferenceCall& call, std::size_t operand) {
 }
 
 RowPart::RowPart(const Shape& shape, std::span<const std::int64_t> of_undivided) {
-  if (of_undivided.empty()) {
+  if (of_undivided.empty() || numel(shape) == 0) {
     sizes.push(numel(shape));
     strides.push(1);
     return;

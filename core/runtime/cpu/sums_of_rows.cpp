@@ -41,6 +41,7 @@ class Completing {
         const Value sum{static_cast<std::int32_t>(program_.types.size())};
         program_.types.push_back(Type(program_.type(value)));
         rows_.kinds.push_back(RowKind::whole);
+        rows_.all_rows_equal.push_back(false);
         sums_.emplace(value.id, sum);
         all.push_back({all_ops().psum(AxisSet()), {value}, {sum}, all.back().origin});
       }
