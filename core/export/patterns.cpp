@@ -1,5 +1,6 @@
 // A pattern is the program that the function of core/model itself appends for an x of the same type. So a change of the
-// function changes the pattern too.
+// function changes what is recognised, but not the nodes that are written: scripts/check_export.py compares the
+// numbers.
 //
 // There is none for LayerNormalization: ONNX Runtime computes its variance as the mean of squares less the square of
 // the mean. Where the mean is a hundred standard deviations, a hundredth of the result is lost.

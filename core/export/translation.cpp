@@ -102,6 +102,7 @@ void Translation::set(Value value, std::string name, bool channels_first) {
 
 void Translation::elementwise(Value result, std::span<const Value> operands, const std::string& op,
                               onnx::Attributes attributes) {
+  // Channels first if all operands are there so; else if any is an image, and no known array had to be transposed.
   const auto all = [&](bool first) {
     return std::all_of(operands.begin(), operands.end(), [&](Value value) {
       return known(value) != nullptr ? !first || type(value).shape.empty() : is_there(value, first);

@@ -33,7 +33,7 @@ struct Statistics {
 };
 // (x - mean) / √(variance + ε), or x / √(mean of x² + ε), in the type of x [B, shape...].
 Value normalised(Builder& b, Value x, const Statistics& of);
-// The first over the last dimension.
+// (x - mean) / √(variance + ε) over the last dimension.
 Value layer_normalised(Builder& b, Value x, double epsilon);
 
 // (x - mean) · scale / √(variance + epsilon) + bias, without the scale or the bias that a norm does not have; all but x

@@ -1,7 +1,7 @@
 // AdaDelta (Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012), as optax.adadelta.
 //
 // g' = g + weight_decay·w
-// v' = rho·v + (1-rho)·g'²,  u = g'·√(x + eps) / √(v' + eps),  x' = rho·x + (1-rho)·u²
+// v' = rho·v + (1-rho)·g'²,  u = (√(x + eps) / √(v' + eps))·g',  x' = rho·x + (1-rho)·u²
 // w' = w - rate·u
 #pragma once
 
@@ -19,7 +19,8 @@ struct AdaDelta {
                     "gradients. Learning rates are near 1.",
          .example = "adadelta: {rho: 0.9}"},
         decay_rate(&AdaDelta::rho, "rho", "Exponential decay rate of both averages of squares.", "rho: 0.95"),
-        eps_of(&AdaDelta::eps, "eps: 1.0e-6"),
+        eps_of(&AdaDelta::eps, "eps: 1.0e-6",
+               "Constant added to both averages before their roots; it sets the size of the first updates."),
         weight_decay_of(&AdaDelta::weight_decay, coupled_decay, "weight_decay: 1.0e-4"));
   }
 
@@ -37,7 +38,8 @@ struct AdaDelta {
     call.slots[0] = average_of_squares(call, "rho", call.slots[0], gradient);
     const Value of_updates = square_root(b, add(b, call.slots[1], added));
     const Value of_gradients = square_root(b, add(b, call.slots[0], added));
-    const Value direction = div(b, mul(b, gradient, of_updates), of_gradients);
+    // The quotient first, as in Optax: the product of a large or a tiny gradient may not be in f32's range.
+    const Value direction = mul(b, div(b, of_updates, of_gradients), gradient);
     call.slots[1] = average_of_squares(call, "rho", call.slots[1], direction);
     return descend(call, direction);
   }

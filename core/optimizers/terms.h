@@ -39,12 +39,13 @@ declare::Field<Rule> b2_of(double Rule::*member) {
   return decay_rate(member, "b2", "Exponential decay rate of the second moment.", "b2: 0.999");
 }
 template <class Rule>
-declare::Field<Rule> eps_of(double Rule::*member, std::string_view example) {
+declare::Field<Rule> eps_of(double Rule::*member, std::string_view example,
+                            std::string_view meaning = "Constant added to the denominator.") {
   return declare::field(member, {.path = "eps",
                                  .high = declare::unbounded,
                                  .open_low = true,
                                  .varies = true,
-                                 .meaning = "Constant added to the denominator.",
+                                 .meaning = meaning,
                                  .example = example});
 }
 template <class Rule>

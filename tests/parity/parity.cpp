@@ -338,4 +338,5 @@ TEST_CASE("a default that is not Optax's or JAX's differs from theirs", "[parity
   CHECK(differs("lion_defaults", "optimizer.lion.weight_decay=2e-3"));
   CHECK(differs("adadelta_defaults", "optimizer.adadelta.rho=0.901"));
   CHECK(differs("adadelta_defaults", "optimizer.adadelta.eps=1.1e-6"));
+  CHECK(differs("adadelta_defaults", "optimizer.adadelta.weight_decay=1e-3"));
 }
