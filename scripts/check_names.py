@@ -60,9 +60,12 @@ def local_names(source):
         around = enclosing_namespace(text, position)
         for kind, pattern in (("type", TYPE), ("function", FUNCTION), ("constant", CONSTANT), ("alias", ALIAS)):
             for match in pattern.finditer(part):
-                told_apart_by = {"function": lambda: parameter_types(match[2]), "alias": lambda: match[2]}
-                meaning = kind, told_apart_by.get(kind, lambda: None)()
-                yield (around, match[1]), meaning, text.count("\n", 0, position + match.start()) + 1
+                told_apart_by = None
+                if kind == "function":
+                    told_apart_by = parameter_types(match[2])
+                elif kind == "alias":
+                    told_apart_by = match[2]
+                yield (around, match[1]), (kind, told_apart_by), text.count("\n", 0, position + match.start()) + 1
 
 
 def may_meet(one, other):

@@ -37,7 +37,7 @@ class LengthComparison {
     }
     auto other = shorter_.equations.begin();
     for (const Equation& equation : program_.equations) {
-      // A table of which the longer program reads all.
+      // The longer program reads the whole table, and needs no slice of it.
       const bool is_slice = other != shorter_.equations.end() && other->op.as<ops::Slice>() != nullptr;
       if (is_slice && equation.op.as<ops::Slice>() == nullptr) ++other;
       if (other == shorter_.equations.end() || other->op.name() != equation.op.name()) return std::nullopt;

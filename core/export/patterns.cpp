@@ -211,7 +211,7 @@ class Matcher {
   std::optional<double> number_;
 };
 
-// The first operand that equations in the scope of the first one read, of which the elements are not known.
+// The first operand with unknown elements that the equations in the scope of the first one read.
 std::optional<Value> first_operand(const Translation& to, std::size_t first) {
   const std::vector<Equation>& equations = to.program().equations;
   for (std::size_t i = first; i < equations.size(); ++i) {

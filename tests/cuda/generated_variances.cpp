@@ -131,7 +131,7 @@ std::vector<Distribution> distributions() {
 
 template <class X, class Wide>
 void check_accuracy(const std::string& dtype, const std::string& wide) {
-  // Sums of up to 64 elements, and then of hundreds of these, each of which rounds.
+  // Up to 64 elements are added up, and then hundreds of these sums. Each addition rounds.
   const double rounding = 32 * static_cast<double>(std::numeric_limits<Wide>::epsilon()) / 2;
   const IsInside all = [](std::int64_t) { return true; };
   for (const bool masked : {false, true}) {
@@ -211,7 +211,7 @@ DEVICE_TEST_CASE("a variance of one device has the same bits, however many devic
   }
 }
 
-DEVICE_TEST_CASE("of a variance in one pass, what is not finite is as in two, and none of no rows is 0",
+DEVICE_TEST_CASE("a variance in one pass is not finite where that in two passes is not, and is 0 without rows",
                  "[cuda][kernels][process]") {
   Generated kernels;
   const Size size{600, 4};

@@ -1,4 +1,5 @@
 // Fused rows in the plans of a GPU, and in its steps.
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,21 @@ std::size_t total(const Counts& counts) {
   std::size_t sum = 0;
   for (const auto& [name, count] : counts) sum += count;
   return sum;
+}
+
+// Calls check(kernels of a step, results, GPUs, deterministic) for 1, 2 and 4 emulated GPUs, in both modes.
+void on_gpus(const std::shared_ptr<const Program>& fused, const test::Values& inputs,
+             const std::function<void(Counts&, const test::Values&, int, bool)>& check) {
+  for (const int gpus : {1, 2, 4}) {
+    for (const bool deterministic : {false, true}) {
+      INFO(gpus << " GPUs, deterministic " << deterministic << "\n" << to_text(*fused));
+      Counts counts = kernels_of_step(fused, gpus, deterministic);
+      const auto platform = test::make_emulated({.devices = gpus});
+      const auto module =
+          test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
+      check(counts, test::run(*module, inputs), gpus, deterministic);
+    }
+  }
 }
 
 }  // namespace
@@ -117,23 +133,16 @@ return all = %all
   const auto fused = std::make_shared<const Program>(run_passes(fuse(simplify(*program)), passes_of_gpus()));
   const test::Values inputs = test::random_inputs(*program, 3);
   const test::Values expected = test::interpreted(*program, inputs);
-  for (const int gpus : {1, 2, 4}) {
-    for (const bool deterministic : {false, true}) {
-      const Counts counts = kernels_of_step(fused, gpus, deterministic);
-      CHECK_FALSE(counts.contains("reduce_sum"));
-      const auto platform = test::make_emulated({.devices = gpus});
-      const auto module =
-          test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
-      const test::Values found = test::run(*module, inputs);
-      for (const std::string name : {"output s", "output d"}) {
-        INFO(name << " on " << gpus << " GPUs");
-        const bool same = found.at(name) == expected.at(name);
-        CHECK(same);
-      }
-      const bool close = test::close(DType::f32, found.at("output all"), expected.at("output all"));
-      CHECK(close);
+  on_gpus(fused, inputs, [&](Counts& counts, const test::Values& found, int gpus, bool) {
+    CHECK_FALSE(counts.contains("reduce_sum"));
+    for (const std::string name : {"output s", "output d"}) {
+      INFO(name << " on " << gpus << " GPUs");
+      const bool same = found.at(name) == expected.at(name);
+      CHECK(same);
     }
-  }
+    const bool close = test::close(DType::f32, found.at("output all"), expected.at("output all"));
+    CHECK(close);
+  });
 }
 
 TEST_CASE("the mean and the variance of each device are one equation with the same bits on any number of GPUs",
@@ -163,20 +172,12 @@ return all = %all
   const auto fused = std::make_shared<const Program>(run_passes(fuse(simplify(*program)), passes_of_gpus()));
   const test::Values inputs = test::random_inputs(*program, 3);
   const test::Values expected = test::interpreted(*program, inputs);
-  for (const int gpus : {1, 2, 4}) {
-    for (const bool deterministic : {false, true}) {
-      INFO(gpus << " GPUs, deterministic " << deterministic << "\n" << to_text(*fused));
-      Counts counts = kernels_of_step(fused, gpus, deterministic);
-      CHECK(counts["fused_columns"] == 1);
-      CHECK_FALSE(counts.contains("reduce_sum"));
-      const auto platform = test::make_emulated({.devices = gpus});
-      const auto module =
-          test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
-      const test::Values found = test::run(*module, inputs);
-      for (const std::string name : {"output m", "output v"}) CHECK((found.at(name) == expected.at(name)));
-      if (deterministic) CHECK((found.at("output all") == expected.at("output all")));
-    }
-  }
+  on_gpus(fused, inputs, [&](Counts& counts, const test::Values& found, int, bool deterministic) {
+    CHECK(counts["fused_columns"] == 1);
+    CHECK_FALSE(counts.contains("reduce_sum"));
+    for (const std::string name : {"output m", "output v"}) CHECK((found.at(name) == expected.at(name)));
+    if (deterministic) CHECK((found.at("output all") == expected.at("output all")));
+  });
 }
 
 }  // namespace pmaptrain

@@ -92,7 +92,7 @@ void check(Module& module, std::int64_t member) {
            "a range of " + names[i] + " that was written");
   }
   if (!module.member_share().has(member)) return;
-  // The local array of a device: two columns, of which the third position has one and padding, which a step keeps.
+  // The local array of a device: two columns. The third position has one column and padding, which a step keeps.
   const std::int64_t device = module.own_device();
   const Handle local = module.stored(module.input("columns"));
   demand(module.slice_bytes(local) == 14 * sizeof(float), "the size of a local array");

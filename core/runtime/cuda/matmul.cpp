@@ -133,7 +133,7 @@ class MatmulCommand final : public PreparedCommand {
       const std::uintptr_t example = converts_bias() ? 256 : alignment_of(request.operands[2], 256);
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
-    // The library's first operand, of which it adds up the rows, is our b. The sums have the type of the result.
+    // The library adds up the rows of its first operand, which is our b. The sums have the type of the result.
     if (sums_by_library()) {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(cublas_type(*p.column_sums)));
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, p.n);

@@ -5,18 +5,6 @@
 #include "core/spec/rows/row.h"
 
 namespace pmaptrain::spec {
-namespace {
-
-// The key as the table has it: with the type of the member, and the default that a new value has.
-template <class Member>
-Key completed(Key key, const Member& initial) {
-  key.type = Takes<Member>::type;
-  const bool has_default = key.need == Need::optional && key.fallback.empty() && key.fallback_text.empty();
-  if (has_default) key.fallback = Takes<Member>::written(initial);
-  return key;
-}
-
-}  // namespace
 
 void add_kind(std::string_view path, const Key& kind, const std::function<void(const declare::Visit&)>& make,
               std::vector<Key>& out) {

@@ -66,21 +66,29 @@ inline Key mode_key(std::string_view example) {
 }
 
 // ---- options of a row ----------------------------------------------------------------------------------------------
-template <class T, class Member>
-Option<T> option(Member T::*member, Key key) {
-  static_assert(
-      requires { sizeof(Takes<Member>); },
-      "members of this type have no Takes: include its header of core/spec/types, or write it there");
+// The key as the table has it: with the type and the words of its member, and the default that a new value has.
+template <class Member>
+Key completed(Key key, const Member& initial) {
   using TakesMember = Takes<Member>;
   if (!key.type.is_set()) key.type = TakesMember::type;
   if constexpr (std::is_enum_v<Member>) {
     for (const auto& [word, meant] : words_of(Tag<Member>{})) key.words.emplace_back(word);
   }
-  if constexpr (requires(const Member& value) { TakesMember::written(value); }) {
+  if constexpr (requires { TakesMember::written(initial); }) {
     const bool has_default = key.need == Need::optional && key.fallback.empty() && key.fallback_text.empty();
-    if (has_default) key.fallback = TakesMember::written(T{}.*member);
+    if (has_default) key.fallback = TakesMember::written(initial);
   }
-  return {std::move(key), {}, [member](const Node& node, T& out) { TakesMember::store(node, out.*member); }};
+  return key;
+}
+
+template <class T, class Member>
+Option<T> option(Member T::*member, Key key) {
+  static_assert(
+      requires { sizeof(Takes<Member>); },
+      "members of this type have no Takes: include its header of core/spec/types, or write it there");
+  return {completed(std::move(key), T{}.*member), {}, [member](const Node& node, T& out) {
+            Takes<Member>::store(node, out.*member);
+          }};
 }
 
 // A map with the keys of `Member`.
@@ -232,12 +240,7 @@ void Choice<std::variant<Alternatives...>>::add_keys(std::string_view path, std:
 template <class... Alternatives>
 Chosen Choice<std::variant<Alternatives...>>::chosen(const Node& map) {
   Chosen found;
-  const auto look_for = [&](std::string_view name) {
-    for (std::size_t i = 0; i < map.keys.size(); ++i) {
-      if (map.keys[i].text == name && map.items[i].valid()) found = {&map.keys[i], &map.items[i]};
-    }
-  };
-  if (map.is(Node::Kind::map)) (look_for(row_of<Alternatives>().key.path), ...);
+  (look_for_kind(map, row_of<Alternatives>().key, found), ...);
   return found;
 }
 

@@ -39,10 +39,11 @@ struct Choice<std::variant<Alternatives...>> {
   static std::string name(const std::variant<Alternatives...>& value);
 };
 
-// Parts of DeclaredChoice that do not depend on the family. A kind is made with its defaults to see the types of its
+// Parts of choices that do not depend on the family. A kind is made with its defaults to see the types of its
 // members.
 void add_kind(std::string_view path, const Key& kind, const std::function<void(const declare::Visit&)>& make,
               std::vector<Key>& out);
+// Sets `found` to the alternative with this key, if the map has a valid one.
 void look_for_kind(const Node& map, const Key& kind, Chosen& found);
 declare::Visit stored_from(const Node& options);
 
