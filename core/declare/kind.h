@@ -1,9 +1,9 @@
 // How a kind (an optimizer, ...) declares its keys, and a family its kinds.
 //
-// A kind is a struct of plain values with a function `static declare::Declaration<Kind> declaration()`. Nothing of it
-// knows YAML: core/spec derives help, schema, checks, defaults and the way from a config to the values from
-// declarations. A family is a list of kinds behind one interface, made by kinds_of(). What a declaration leaves out is
-// a compile-time error.
+// A kind is a struct of plain values with a function `static declare::Declaration<Kind> declaration()`. It reads no
+// YAML: core/spec derives help, schema, checks, defaults and the way from a config to the values from declarations. A
+// family is a list of kinds behind one interface, made by kinds_of(). What a declaration leaves out is a compile-time
+// error.
 #pragma once
 
 #include <cstddef>

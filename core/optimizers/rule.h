@@ -1,7 +1,7 @@
 // The update rules of optimizers, with the semantics of Optax, as equations.
 //
 // A rule is one file of this folder and one line of list.cpp: a struct of its numbers, which declares their keys, and
-// these functions, of which the last three may be left out:
+// these functions. The last three are optional.
 //
 //   std::vector<SlotKind> slots() const
 //   std::vector<Number> numbers(DType dtype) const
@@ -14,6 +14,7 @@
 // UpdateRule says what they return. A member `weight_decay` is the coefficient of weight decay.
 #pragma once
 
+#include <cassert>
 #include <concepts>
 #include <memory>
 #include <optional>
@@ -108,6 +109,25 @@ class Held final : public UpdateRule {
   static_assert(
       requires(const Kind& kind, const Bounds& bounds) { kind.largest_change(bounds); },
       "this rule has no largest_change(): a bound of its update, or infinity");
+  // An optional function with another signature would be left out silently.
+  static_assert(
+      !requires { &Kind::corrections; } ||
+          requires(const Kind& kind, Builder& b, const Numbers& numbers, Value step, DType dtype) {
+            { kind.corrections(b, numbers, step, dtype) } -> std::same_as<BiasCorrections>;
+          },
+      "corrections() of this rule has another signature");
+  static_assert(
+      !requires { &Kind::keeps_without_gradient; } ||
+          requires(const Kind& kind) {
+            { kind.keeps_without_gradient() } -> std::same_as<bool>;
+          },
+      "keeps_without_gradient() of this rule has another signature");
+  static_assert(
+      !requires { &Kind::slot_bound; } ||
+          requires(const Kind& kind, Builder& b, Value largest) {
+            { kind.slot_bound(b, largest) } -> std::same_as<Value>;
+          },
+      "slot_bound() of this rule has another signature");
 
  public:
   explicit Held(Kind kind) : kind_(std::move(kind)) {}
@@ -148,7 +168,10 @@ class Rule {
   template <class Kind>
   requires(!std::same_as<Kind, Rule>) Rule(Kind kind) : rule_(std::make_shared<const Held<Kind>>(std::move(kind))) {}
 
-  const UpdateRule* operator->() const { return rule_.get(); }
+  const UpdateRule* operator->() const {
+    assert(rule_);
+    return rule_.get();
+  }
   // The rule as one of this kind; null if it is of another.
   template <class Kind>
   const Kind* as() const {

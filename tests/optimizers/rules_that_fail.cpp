@@ -33,6 +33,13 @@ struct Example {
 #if CASE != 5  // no equations
   Value update(RuleCall& call) const { return call.parameter; }
 #endif
+#if CASE == 8  // optional functions that do not fit
+  Value slot_bound(Builder&, Value largest) { return largest; }
+#elif CASE == 9
+  BiasCorrections corrections(Builder&, const Numbers&, Value) const { return {}; }
+#elif CASE == 10
+  int keeps_without_gradient() const { return 1; }
+#endif
 #if CASE != 6  // no bound
   double largest_change(const Bounds&) const { return std::numeric_limits<double>::infinity(); }
 #endif
