@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 
 namespace pmaptrain::app {
 

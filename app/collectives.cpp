@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/ops/all.h"
 #include "core/ops/list.h"
-#include "core/setup/setup.h"
+#include "core/setup/programs.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::app {
@@ -142,7 +142,7 @@ Shown show(const Demonstration& what, const Mesh& mesh, AxisSet axes, const Back
   module->submit(0, 0);
   const Handle result = module->output(0, "result");
   for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    shown.results.push_back(train::bytes_of(*module, result, device));
+    shown.results.push_back(setup::bytes_of(*module, result, device));
   }
   return shown;
 }
@@ -157,7 +157,7 @@ std::optional<Timing> measure(const Demonstration& what, const Mesh& mesh, AxisS
   const std::span<std::byte> operand = module->batch(0, 0, "x");
   std::fill_n(reinterpret_cast<float*>(operand.data()), operand.size() / sizeof(float), 1.0F);
   double sent = 0;
-  for (const auto& [axis, wire] : train::cost_of(*program).wire_bytes) sent += wire;
+  for (const auto& [axis, wire] : setup::cost_of(*program).wire_bytes) sent += wire;
   Timing timing{bytes, median_seconds(*module), 0};
   timing.bytes_per_second = sent * static_cast<double>(mesh.devices()) / timing.seconds;
   return timing;

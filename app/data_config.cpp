@@ -18,11 +18,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/data/sources/inspect.h"
-#include "core/data/sources/open.h"
 #include "core/data/statistics.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/input/inspect.h"
+#include "core/input/open.h"
 #include "core/setup/advice.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
 #include "core/spec/print.h"
@@ -122,7 +123,7 @@ class Writer {
     check();
     choose_task();
     std::string config = text(layers());
-    train::make_setup(load(config));  // whether everything fits together
+    setup::make_setup(load(config));  // whether everything fits together
     return config;
   }
 
@@ -130,15 +131,15 @@ class Writer {
   void choose_task() {
     if (task_ == Task::classes && has_classes()) return count_classes();
     if (task_ == Task::labels) return;
-    const bool are_labels = data::kind_of_rows(*found_.train) != data::TargetRows::numbers;
+    const bool are_labels = input::kind_of_rows(*found_.train) != input::TargetRows::numbers;
     task_ = are_labels ? Task::labels : Task::numbers;
-    found_ = data::open(load(text(layers())).spec.data, 0, 1);
-    has_long_tail_ = !are_labels && data::has_long_tail(*found_.train) &&
-                     (!is_divided() || data::has_long_tail(*found_.validation) || found_.validation->size() < 30);
+    found_ = input::open(load(text(layers())).spec.data, 0, 1);
+    has_long_tail_ = !are_labels && input::has_long_tail(*found_.train) &&
+                     (!is_divided() || input::has_long_tail(*found_.validation) || found_.validation->size() < 30);
   }
 
   // The data as the config describes it so far.
-  data::Source opened() const { return data::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1); }
+  data::Source opened() const { return input::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1); }
 
   void open() {
     const auto try_to_open = [&] { found_ = opened(); };
@@ -149,7 +150,7 @@ class Writer {
       if (!opens_without_few(try_to_open)) throw;
     }
     if (found_.channels) {
-      source_.yaml += commented("      channels: " + std::string(to_string(*found_.channels)),
+      source_.yaml += commented("      channels: " + declare::word_of(*found_.channels),
                                 choices_of_channels(*found_.channels, found_.train->input().shape));
     }
     const auto& skipped = found_.encoding.skipped;
@@ -165,7 +166,7 @@ class Writer {
     source_.yaml += skipping();
     try {
       try_to_open();
-      if (std::ssize(found_.encoding.skipped) * data::least_for_one_skipped <= examples()) return true;
+      if (std::ssize(found_.encoding.skipped) * input::least_for_one_skipped <= examples()) return true;
     } catch (const Error&) {
     }
     source_.yaml = before;
@@ -198,7 +199,7 @@ class Writer {
   SourceText npz() {
     SourceText text;
     text.yaml = "    npz:\n      file: " + shown(path_) + "\n";
-    for (const auto& [split, arrays] : data::find_arrays(path_)) {
+    for (const auto& [split, arrays] : input::find_arrays(path_)) {
       if (split == data::Split::train) arrays_ = arrays;
       text.yaml += fmt::format("      {}: {}\n", data::name_of(split), list_of({arrays.inputs, arrays.targets}));
     }
@@ -206,12 +207,12 @@ class Writer {
   }
 
   SourceText csv() {
-    layout_ = data::find_columns(path_, asked_);
+    layout_ = input::find_columns(path_, asked_);
     return table_source(layout_, shown(path_));
   }
 
   SourceText images() const {
-    const data::ImageFolders images = data::find_images(path_);
+    const input::ImageFolders images = input::find_images(path_);
     SourceText text;
     text.yaml = "    image_folder:\n";
     for (const auto& [split, folder] : images.folders) {
@@ -240,10 +241,10 @@ class Writer {
       fail_data(fmt::format("{} is {} in every example, so there is nothing to learn", shown_target(),
                             data::shown_cell(found_.encoding.classes.front())));
     }
-    if (data::has_one_target(*found_.train, is_divided() ? found_.validation.get() : nullptr)) {
+    if (input::has_one_target(*found_.train, is_divided() ? found_.validation.get() : nullptr)) {
       fail_data(shown_target() + " is the same in every example, so there is nothing to learn");
     }
-    if (std::string warning = train::channels_first_warning(found_.train->input().shape); !warning.empty()) {
+    if (std::string warning = setup::channels_first_warning(found_.train->input().shape); !warning.empty()) {
       source_.comments.push_back(std::move(warning));
     }
   }
@@ -258,7 +259,7 @@ class Writer {
   bool has_classes() const {
     const data::Dataset& train = *found_.train;
     if ((!found_.encoding.classes.empty() && !are_numbers()) ||
-        data::kind_of_rows(train) == data::TargetRows::one_hot) {
+        input::kind_of_rows(train) == input::TargetRows::one_hot) {
       return true;
     }
     if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
@@ -470,8 +471,8 @@ class Writer {
   SourceText source_;
   data::Source found_;
   std::vector<std::string> asked_;  // the targets
-  data::TableLayout layout_;        // of a table
-  data::ArrayNames arrays_;         // of the training split of an archive
+  input::TableLayout layout_;       // of a table
+  input::ArrayNames arrays_;        // of the training split of an archive
   Task task_ = Task::classes;
   bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false, lists_classes_ = false;
   bool has_few_rare_ = false;  // so that a metric of the rare class says little

@@ -8,7 +8,7 @@
 
 #include "app/table_source.h"
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/sources/inspect.h"
+#include "core/input/inspect.h"
 #include "core/run/records/lines.h"
 
 namespace pmaptrain::app {
@@ -35,7 +35,7 @@ std::string reshaped(const Shape& target) {
   return commented("    - reshape: [" + sizes + "]", "the shape of the targets");
 }
 
-bool may_be_tokens(const data::Field& field, const std::optional<data::WholeNumbers>& numbers) {
+bool may_be_tokens(const data::Field& field, const std::optional<input::WholeNumbers>& numbers) {
   return !field.stored.empty() && field.shape.size() == 1 && field.shape.front() >= least_length && numbers &&
          numbers->least >= 0 && numbers->most < most_tokens;
 }
@@ -43,12 +43,12 @@ bool may_be_tokens(const data::Field& field, const std::optional<data::WholeNumb
 std::string hint_of_tokens(const data::Dataset& train) {
   const data::Field input = train.input(), target = train.target();
   if (input.stored.empty()) return "";
-  const std::optional<data::WholeNumbers> inputs = data::whole_numbers(train, data::NumbersOf::inputs);
+  const std::optional<input::WholeNumbers> inputs = input::whole_numbers(train, input::NumbersOf::inputs);
   if (!may_be_tokens(input, inputs)) return "";
   std::string hint =
       fmt::format("; if the inputs are tokens: begin the layers with embedding: {{num_embeddings: {}, features: 64}}",
                   inputs->most + 1);
-  const std::optional<data::WholeNumbers> labels = data::whole_numbers(train, data::NumbersOf::targets);
+  const std::optional<input::WholeNumbers> labels = input::whole_numbers(train, input::NumbersOf::targets);
   if (target.shape == input.shape && may_be_tokens(target, labels)) {
     hint += fmt::format(
         ", end them with dense: {}, and take loss: softmax_cross_entropy with metrics: [accuracy] for "
@@ -75,7 +75,7 @@ std::string hint_of_whole_numbers(const data::Dataset& train) {
                                    "take sigmoid_cross_entropy";
   }
   if (numel(target.shape) != 1) return "";
-  const std::optional<data::WholeNumbers> numbers = data::whole_numbers(train, data::NumbersOf::targets);
+  const std::optional<input::WholeNumbers> numbers = input::whole_numbers(train, input::NumbersOf::targets);
   const bool are_few = numbers && numbers->distinct >= 2 && numbers->distinct <= most_kinds &&
                        numbers->distinct * least_examples_of_kind <= static_cast<std::size_t>(train.size());
   if (!are_few) return "";
@@ -116,8 +116,8 @@ std::string layers_for(const Shape& input, const Shape& target, std::int64_t out
   return target.size() > 1 ? out + reshaped(target) : out;
 }
 
-std::string choices_of_channels(spec::Channels channels, const Shape& input) {
-  if (channels == spec::Channels::none)
+std::string choices_of_channels(data::Channels channels, const Shape& input) {
+  if (channels == data::Channels::none)
     return fmt::format("pictures {}; last: sequences with {} channels", to_string(input), input[1]);
   const std::string first =
       data::may_be_channels_first(input) ? fmt::format("; first: [{},{}] with {}", input[1], input[0], input[0]) : "";
@@ -130,12 +130,12 @@ std::string hints_on_arrays(const data::Dataset& train, bool is_regression) {
 }
 
 std::string hint_on_counts(const data::Dataset& train) {
-  const std::optional<double> mean = data::mean_of_counts(train);
+  const std::optional<double> mean = input::mean_of_counts(train);
   if (!mean) return "";
   return fmt::format(
       "; as counts: loss: poisson without normalize_targets, and outputs that begin at the logarithm of the mean: "
       "dense: {{features: 1, bias_init: {{constant: {}}}}}",
-      train::compact(std::log(*mean)));
+      run::compact(std::log(*mean)));
 }
 
 }  // namespace pmaptrain::app

@@ -15,7 +15,7 @@ namespace pmaptrain::app {
 std::string layers_for(const Shape& input, const Shape& target, std::int64_t outputs, const std::string& what);
 
 // A comment on `channels`: what it makes of inputs, whose examples have this shape, and what the others would.
-std::string choices_of_channels(spec::Channels channels, const Shape& input);
+std::string choices_of_channels(data::Channels channels, const Shape& input);
 
 // What the arrays, integers and whole numbers of an archive may be as well, and how to get that: "; if ..." or empty.
 std::string hints_on_arrays(const data::Dataset& train, bool is_regression);

@@ -75,15 +75,6 @@ void swap_bytes(std::vector<std::byte>& bytes, std::size_t size) {
 
 }  // namespace
 
-Shape array_shape(const Type& type, const Mesh& mesh) {
-  Shape shape;
-  for (std::size_t axis = 0; axis < mesh.axes().size(); ++axis) {
-    if (type.varying.contains(static_cast<int>(axis))) shape.push_back(mesh.axes()[axis].size);
-  }
-  shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-  return shape;
-}
-
 std::string tuple_text(const Shape& shape) {
   std::string out = "(";
   for (std::size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
@@ -106,21 +97,18 @@ std::string numpy_name(DType dtype) {
 
 std::string numpy_expression(DType dtype) { return (dtype == DType::bf16 ? "ml_dtypes." : "np.") + numpy_name(dtype); }
 
-train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value) {
-  train::Tensor array{type.dtype, array_shape(type, mesh), {}};
-  const std::size_t slice = bytes(type);
-  array.bytes.resize(slice * static_cast<std::size_t>(mesh.group_size(type.varying)));
-  for (std::int64_t device = 0; device < mesh.devices(); ++device) {
-    const auto position = static_cast<std::size_t>(mesh.position(device, type.varying));
-    const std::vector<std::byte> local = value(device);
-    std::copy(local.begin(), local.end(), array.bytes.begin() + static_cast<std::ptrdiff_t>(position * slice));
+run::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value) {
+  run::Tensor array{type.dtype, stacked_layout(type, mesh).logical, {}};
+  for (std::int64_t i = 0; i < mesh.group_size(type.varying); ++i) {
+    const std::vector<std::byte> local = value(mesh.device_at(i, type.varying));
+    array.bytes.insert(array.bytes.end(), local.begin(), local.end());
   }
   return array;
 }
 
-train::Tensor read_array(const std::string& path, const std::string& input, const Type& type, const Mesh& mesh) {
+run::Tensor read_array(const std::string& path, const std::string& input, const Type& type, const Mesh& mesh) {
   const data::Array file = data::read_npy(path);
-  const Shape shape = array_shape(type, mesh);
+  const Shape shape = stacked_layout(type, mesh).logical;
   const std::string expected = fmt::format("input '{}' is {}: an array of shape {}, {}", input, to_string(type, mesh),
                                            tuple_text(shape), numpy_name(type.dtype));
   if (data::name_of(file.element) != to_string(type.dtype)) {
@@ -133,7 +121,7 @@ train::Tensor read_array(const std::string& path, const std::string& input, cons
                   ? "it is replicated"
                   : "one leading dimension for each axis of " + mesh.to_string(type.varying) + ", in mesh order");
   }
-  train::Tensor array{type.dtype, shape, {file.bytes.view().begin(), file.bytes.view().end()}};
+  run::Tensor array{type.dtype, shape, {file.bytes.view().begin(), file.bytes.view().end()}};
   file.bytes.check_intact();
   if (file.big_endian) swap_bytes(array.bytes, size_of(type.dtype));
   // A boolean is one byte that holds 0 or 1, whatever wrote the file.
@@ -141,12 +129,6 @@ train::Tensor read_array(const std::string& path, const std::string& input, cons
     for (std::byte& byte : array.bytes) byte = static_cast<std::byte>(byte != std::byte{0});
   }
   return array;
-}
-
-std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type, const Mesh& mesh,
-                                    std::int64_t device) {
-  const auto position = static_cast<std::size_t>(mesh.position(device, type.varying));
-  return std::span(array.bytes).subspan(position * bytes(type), bytes(type));
 }
 
 std::vector<Holders> distinct(const Mesh& mesh, const OnDevice& value) {

@@ -1,7 +1,7 @@
 // Values of `exec` as people, JSON readers and NumPy see them.
 //
 // A value that varies over axes has, as an array, one leading dimension for each of them in mesh order, as `pmap`
-// would: f32[4]{devices} on 8 devices is an array of shape (8, 4).
+// would (stacked_layout): f32[4]{devices} on 8 devices is an array of shape (8, 4).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/type.h"
+#include "core/graph/stacked_layout.h"
 #include "core/run/files/safetensors.h"
 
 namespace pmaptrain::app {
@@ -18,8 +18,6 @@ namespace pmaptrain::app {
 // A value's local bytes on one device.
 using OnDevice = std::function<std::vector<std::byte>(std::int64_t device)>;
 
-// The shape as an array, with the leading dimensions.
-Shape array_shape(const Type& type, const Mesh& mesh);
 // "(8, 4)", "(8,)", "()"
 std::string tuple_text(const Shape& shape);
 // "float32": NumPy's name, or that of ml_dtypes.
@@ -27,13 +25,10 @@ std::string numpy_name(DType dtype);
 // "np.float32", "ml_dtypes.bfloat16"
 std::string numpy_expression(DType dtype);
 
-train::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value);
+run::Tensor to_array(const Type& type, const Mesh& mesh, const OnDevice& value);
 
 // Reads an NPY file as the value of `input`. Throws Error (data) where its element type or shape is not the input's.
-train::Tensor read_array(const std::string& path, const std::string& input, const Type& type, const Mesh& mesh);
-// The part of an array that `device` holds.
-std::span<const std::byte> slice_of(const train::Tensor& array, const Type& type, const Mesh& mesh,
-                                    std::int64_t device);
+run::Tensor read_array(const std::string& path, const std::string& input, const Type& type, const Mesh& mesh);
 
 // Devices that hold the same bits, in the order of their first.
 struct Holders {

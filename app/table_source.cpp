@@ -53,7 +53,7 @@ std::string shown_path(const std::string& path, const std::filesystem::path& fol
 
 std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
 
-SourceText table_source(const data::TableLayout& layout, const std::string& path) {
+SourceText table_source(const input::TableLayout& layout, const std::string& path) {
   SourceText text;
   text.yaml = "    csv:\n      train: " + path + "\n";
   text.yaml += commented(
@@ -66,13 +66,13 @@ SourceText table_source(const data::TableLayout& layout, const std::string& path
   if (!layout.ignored.empty()) {
     text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
     std::vector<std::string> columns;
-    for (const data::TableLayout::Ignored& ignored : layout.ignored) {
+    for (const input::TableLayout::Ignored& ignored : layout.ignored) {
       columns.push_back((ignored.column.empty() ? "one without a name" : in_a_line(ignored.column)) + " (" +
                         ignored.why + ")");
     }
     text.comments.push_back("Left out of the inputs: " + join(columns, ", ") + ".");
   }
-  for (const data::TableLayout::Ignored& ignored : layout.ignored) {
+  for (const input::TableLayout::Ignored& ignored : layout.ignored) {
     if (!ignored.has_categories) continue;
     text.comments.push_back("To use '" + in_a_line(ignored.column) + "' all the same, add it to inputs and to " +
                             "categorical: one input for each of its texts.");
@@ -96,8 +96,8 @@ SourceText table_source(const data::TableLayout& layout, const std::string& path
     text.yaml += commented("      missing_categories: " + list_of(layout.missing_categories),
                            "in columns of texts these mean an empty cell");
   }
-  if (layout.encoding != spec::TextEncoding::utf8) {
-    text.yaml += commented(fmt::format("      encoding: {}", data::name_of(layout.encoding)), "a guess by its bytes");
+  if (layout.encoding != data::TextEncoding::utf8) {
+    text.yaml += commented(fmt::format("      encoding: {}", input::name_of(layout.encoding)), "a guess by its bytes");
   }
   if (!layout.dated_by.empty()) {
     text.comments.push_back("Rows are in the order of the dates in '" + in_a_line(layout.dated_by) +

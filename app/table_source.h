@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/sources/inspect.h"
+#include "core/input/inspect.h"
 
 namespace pmaptrain::app {
 
@@ -30,6 +30,6 @@ struct SourceText {
   std::vector<std::string> comments;  // at the beginning of the file
 };
 // `path` is text of YAML.
-SourceText table_source(const data::TableLayout& layout, const std::string& path);
+SourceText table_source(const input::TableLayout& layout, const std::string& path);
 
 }  // namespace pmaptrain::app

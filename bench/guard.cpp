@@ -28,7 +28,7 @@
 #include "core/run/records/lines.h"
 #include "core/run/records/records.h"
 #include "core/runtime/cpu/module.h"
-#include "core/setup/setup.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/start.h"
 #include "core/spec/compare.h"
 #include "core/spec/load.h"
@@ -67,16 +67,16 @@ class Steps {
   Steps(const std::string& config, std::int64_t devices, double lost) {
     spec::Overrides overrides;
     overrides.devices = devices;
-    const train::Setup setup = train::make_setup(spec::load(config, overrides));
+    const setup::Setup setup = setup::make_setup(spec::load(config, overrides));
     CpuBackendOptions options{.workers = 1};
     if (lost > 0) {
       options.make_kernel = [this](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
         return std::make_unique<SlowKernel>(make_cpu_kernel(op, request), waste_);
       };
     }
-    module_ = CpuBackend(options).load(train::step_source(setup));
-    train::set_initial_values(*module_, setup);
-    train::fill_first_batch(*module_, setup);
+    module_ = CpuBackend(options).load(setup::step_source(setup));
+    setup::set_initial_values(*module_, setup);
+    setup::fill_first_batch(*module_, setup);
     run(2);
     if (lost > 0) waste_.each = lost * 2 / static_cast<double>(waste_.calls);
   }
@@ -92,7 +92,7 @@ class Steps {
   double least() const { return least_; }
 
  private:
-  void run(std::int64_t count) { module_->wait(module_->submit(train::train_entry, 0, count)); }
+  void run(std::int64_t count) { module_->wait(module_->submit(setup::train_entry, 0, count)); }
 
   Waste waste_;  // outlives the kernels
   std::unique_ptr<Module> module_;
@@ -190,13 +190,13 @@ double more_parameters(double waste) {
 
 double more_metrics(double waste) {
   const auto tell = [](std::size_t metrics) {
-    train::Logged logged;
+    run::Logged logged;
     logged.step = 1;
     for (std::size_t i = 0; i < metrics; ++i) logged.measures.emplace_back("f1_" + std::to_string(i), 0.5);
-    const train::Event event = std::vector{logged};
-    std::size_t bytes = train::metrics_lines(event).size();
-    train::EventLines lines;
-    for (const train::Line& line : lines(event)) bytes += line.text().size();
+    const run::Event event = std::vector{logged};
+    std::size_t bytes = run::metrics_lines(event).size();
+    run::EventLines lines;
+    for (const run::Line& line : lines(event)) bytes += line.text().size();
     if (bytes == 0) throw std::logic_error("no line");
   };
   return four_times_the_size(2000, tell, waste);
@@ -221,7 +221,7 @@ double more_layers(double waste) {
         "optimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\nmodel:\n  layers: ";
     for (std::size_t i = 0; i < layers; ++i) text += "\n    - dense: 4";
     text += "\n    - dense: 1\n";
-    const train::Setup setup = train::make_setup(spec::load_text(text, "layers.yaml", ".", {}));
+    const setup::Setup setup = setup::make_setup(spec::load_text(text, "layers.yaml", ".", {}));
     if (report::validate_json(setup, report::make_validate_report(setup)).empty()) throw std::logic_error("no report");
   };
   return four_times_the_size(500, validate, waste);

@@ -54,7 +54,7 @@ NETWORKS = {
         {conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, {group_norm: {num_groups: 3, use_bias: false}},
         {gelu: {approximate: none}}, {batch_norm: {momentum: 0.5, use_scale: false, use_bias: false}},
         {reshape: [42, 6]}, {layer_norm: {epsilon: 1.0e-3}}, {transpose: [1, 0]}, {dense: 9}, {batch_norm: {momentum: 0.5}},
-        {rms_norm: {use_bias: true}}, flatten, {dense: 8}, {batch_norm: {momentum: 0.5}}, {dense: 5}""",
+        {rms_norm: {use_bias: true}}, {scale: {scale_init: {constant: 0.5}}}, flatten, {dense: 8}, {batch_norm: {momentum: 0.5}}, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -279,6 +279,7 @@ class Tree:
 
     ANY = ["relu", "tanh", "gelu", "{gelu: {approximate: none}}", "sigmoid", "silu", "softmax", "leaky_relu",
            "{elu: 0.5}", "softplus", "{dropout: 0.2}", "layer_norm", "{layer_norm: {use_bias: false}}", "rms_norm",
+           "{scale: {scale_init: {constant: 0.5}}}",
            "{rms_norm: {use_scale: false}}", "batch_norm", "{batch_norm: {use_scale: false}}",
            "{batch_norm: {use_bias: false}}"]
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every folder of core/ and app/ is in the map of ARCHITECTURE.md and includes only what is above it there.
+"""Checks that every folder of core/ and app/ is in the map of ARCHITECTURE.md and includes only what is above it there,
+and that a file's namespace is pmaptrain itself, or is named as a folder that it is in, or as the file.
 
     scripts/check_rooms.py
 """
@@ -47,6 +48,9 @@ def main():
         if str(path.parent) != room and room != ONE_FOLDER_EACH:
             problems.append(f"{path}: its folder is not in the map of ARCHITECTURE.md")
         files[path.parent] = files.get(path.parent, 0) + 1
+        names = set(re.findall(r"^namespace pmaptrain(?:::(\w+))?", source.read_text(), re.MULTILINE))
+        if names and not any(name in path.parts or path.stem.startswith(name) for name in names):
+            problems.append(f"{path}: its namespace, {', '.join(sorted(names))}, is not its folder's")
         if str(path) in EXEMPT:
             continue
         for number, line in enumerate(source.read_text().splitlines(), 1):

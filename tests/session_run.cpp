@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/data/arrays/idx_source.h"
 #include "core/runtime/backends.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 
@@ -39,16 +41,16 @@ train:
   eval_every: 1 epoch
 )";
 
-train::Setup setup_of_config(const std::string& name, std::vector<std::string> set) {
+setup::Setup setup_of_config(const std::string& name, std::vector<std::string> set) {
   spec::Overrides overrides;
   overrides.set = std::move(set);
-  return train::make_setup(spec::load("configs/" + name, overrides));
+  return setup::make_setup(spec::load("configs/" + name, overrides));
 }
 
-train::Setup setup_of_text(const std::string& text, std::vector<std::string> set) {
+setup::Setup setup_of_text(const std::string& text, std::vector<std::string> set) {
   spec::Overrides overrides;
   overrides.set = std::move(set);
-  return train::make_setup(spec::load_text(text, "test.yaml", ".", overrides));
+  return setup::make_setup(spec::load_text(text, "test.yaml", ".", overrides));
 }
 
 std::string any_backend() {
@@ -63,7 +65,7 @@ std::vector<std::string> shipped_configs() {
     const std::string name = entry.path().filename().string();
     const bool is_large = name.starts_with("resnet") || name.starts_with("gpt") || name.starts_with("vit");
     if (entry.path().extension() != ".yaml" || is_large) continue;
-    if (name == "fashion_mnist.yaml" && !fs::exists(spec::FashionMnist{}.dir)) {
+    if (name == "fashion_mnist.yaml" && !fs::exists(data::FashionMnist{}.dir)) {
       WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");
       continue;
     }
@@ -74,7 +76,7 @@ std::vector<std::string> shipped_configs() {
   return configs;
 }
 
-train::Setup shortened(const std::string& config, KernelChoice kernels) {
+setup::Setup shortened(const std::string& config, KernelChoice kernels) {
   std::vector<std::string> set = {"train.duration=3 steps", "train.log_every=1 step"};
   if (config == "cnn.yaml" || config == "fashion_mnist.yaml") {
     set.emplace_back("data.batch_size=16");
@@ -88,7 +90,7 @@ train::Setup shortened(const std::string& config, KernelChoice kernels) {
       set.push_back(std::string("data.source.synthetic_images.") + size);
     }
   }
-  train::Setup setup = setup_of_config(config, set);
+  setup::Setup setup = setup_of_config(config, set);
   if (config == "fashion_mnist.yaml") {
     // Ten thousand test images a run would take longer than all else.
     setup.source.test = nullptr;
@@ -98,19 +100,19 @@ train::Setup shortened(const std::string& config, KernelChoice kernels) {
   return setup;
 }
 
-Trained train_setup(const train::Setup& setup, train::SessionOptions options) {
+Trained train_setup(const setup::Setup& setup, train::SessionOptions options) {
   const TemporaryFolder directory;
   return train_setup_in(directory / "run", setup, std::move(options));
 }
 
-Trained train_setup_in(const fs::path& dir, const train::Setup& setup, train::SessionOptions options) {
+Trained train_setup_in(const fs::path& dir, const setup::Setup& setup, train::SessionOptions options) {
   options.run_dir = dir;
   Trained trained;
-  train::Consumer* const consumer = &trained.recording;
+  run::Consumer* const consumer = &trained.recording;
   trained.ended = train::train(setup, options, {&consumer, 1});
-  const fs::path checkpoint = train::find_checkpoint(dir, "last");
-  trained.parameters = train::read_safetensors((checkpoint / "params.safetensors").string());
-  trained.state = train::read_safetensors((checkpoint / "optimizer.safetensors").string());
+  const fs::path checkpoint = run::find_checkpoint(dir, "last");
+  trained.parameters = run::read_safetensors((checkpoint / "params.safetensors").string());
+  trained.state = run::read_safetensors((checkpoint / "optimizer.safetensors").string());
   std::istringstream lines(read_text(dir / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     auto object = nlohmann::ordered_json::parse(line);
@@ -121,7 +123,7 @@ Trained train_setup_in(const fs::path& dir, const train::Setup& setup, train::Se
   return trained;
 }
 
-std::vector<double> to_doubles(const train::Tensor& tensor) {
+std::vector<double> to_doubles(const run::Tensor& tensor) {
   return dispatch(tensor.dtype, [&]<class T>() {
     std::vector<double> values(tensor.bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -154,7 +156,7 @@ void check_near(const std::vector<double>& found, const std::vector<double>& exp
   CHECK(number == 0);
 }
 
-void check_near(const train::Tensors& found, const train::Tensors& expected, double tolerance) {
+void check_near(const run::Tensors& found, const run::Tensors& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   for (const auto& [name, tensor] : expected) {
     INFO(name);
@@ -164,7 +166,7 @@ void check_near(const train::Tensors& found, const train::Tensors& expected, dou
 
 }  // namespace
 
-void check_near(const train::Measures& found, const train::Measures& expected, const Tolerance& tolerance) {
+void check_near(const run::Measures& found, const run::Measures& expected, const Tolerance& tolerance) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO(expected[i].first);
@@ -182,17 +184,17 @@ void check_same_training(const Trained& found, const Trained& expected, const To
   for (std::size_t i = 0; i < found.recording.events.size(); ++i) {
     REQUIRE(found.recording.events[i].index() == expected.recording.events[i].index());
   }
-  const auto logged = found.of<train::Logged>(), as_logged = expected.of<train::Logged>();
+  const auto logged = found.of<run::Logged>(), as_logged = expected.of<run::Logged>();
   for (std::size_t i = 0; i < logged.size(); ++i) {
     check_near(logged[i].measures, as_logged[i].measures, tolerance);
     check_near(std::vector{logged[i].grad_norm}, {as_logged[i].grad_norm}, tolerance.measures);
   }
-  const auto epochs = found.of<train::EpochEnded>(), as_epochs = expected.of<train::EpochEnded>();
+  const auto epochs = found.of<run::EpochEnded>(), as_epochs = expected.of<run::EpochEnded>();
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     CHECK(epochs[i].examples == as_epochs[i].examples);
     check_near(epochs[i].measures, as_epochs[i].measures, tolerance);
   }
-  const auto evaluated = found.of<train::Evaluated>(), as_evaluated = expected.of<train::Evaluated>();
+  const auto evaluated = found.of<run::Evaluated>(), as_evaluated = expected.of<run::Evaluated>();
   for (std::size_t i = 0; i < evaluated.size(); ++i)
     check_near(evaluated[i].measures, as_evaluated[i].measures, tolerance);
 }

@@ -18,15 +18,15 @@ using test::read_text;
 using test::TemporaryFolder;
 
 // Keeps every event; those by member one by one.
-class Recording : public train::Consumer {
+class Recording : public run::Consumer {
  public:
-  void on(const train::Event& event) override { events.push_back(event); }
+  void on(const run::Event& event) override { events.push_back(event); }
   template <class E>
   std::vector<E> of() const {
     std::vector<E> found;
     constexpr bool by_member = requires(E e) { e.member; };
     using Kept = std::conditional_t<by_member, std::vector<E>, E>;
-    for (const train::Event& event : events) {
+    for (const run::Event& event : events) {
       const Kept* kept = std::get_if<Kept>(&event);
       if (kept == nullptr) continue;
       if constexpr (by_member) {
@@ -37,13 +37,13 @@ class Recording : public train::Consumer {
     }
     return found;
   }
-  std::vector<train::Event> events;
+  std::vector<run::Event> events;
 };
 
 struct Trained {
-  train::Ended ended;
+  run::Ended ended;
   Recording recording;
-  train::Tensors parameters, state;  // of the last checkpoint
+  run::Tensors parameters, state;    // of the last checkpoint
   std::vector<std::string> metrics;  // lines of metrics.jsonl without the times
 
   template <class E>
@@ -51,7 +51,7 @@ struct Trained {
     return recording.of<E>();
   }
   // Of the only member.
-  const train::MemberEnded& result() const { return ended.members.front(); }
+  const run::MemberEnded& result() const { return ended.members.front(); }
   // Everything that must be the same bits.
   bool same_bits(const Trained& other) const {
     return parameters == other.parameters && state == other.state && metrics == other.metrics;
@@ -59,8 +59,8 @@ struct Trained {
 };
 
 // A config of configs/, or text, with --set options.
-train::Setup setup_of_config(const std::string& name, std::vector<std::string> set = {});
-train::Setup setup_of_text(const std::string& text, std::vector<std::string> set = {});
+setup::Setup setup_of_config(const std::string& name, std::vector<std::string> set = {});
+setup::Setup setup_of_text(const std::string& text, std::vector<std::string> set = {});
 
 // The --set option of each backend in turn, as Catch2's GENERATE makes them.
 std::string any_backend();
@@ -69,7 +69,7 @@ std::string any_backend();
 // which are too large to be trained again and again: their layers are tested one by one.
 std::vector<std::string> shipped_configs();
 // Three steps of one. What is large is made small: images, and for reference kernels the features.
-train::Setup shortened(const std::string& config, KernelChoice kernels);
+setup::Setup shortened(const std::string& config, KernelChoice kernels);
 
 // Images of 6x6 in 3 classes on 4 devices, a small convolutional network, adam: three steps of 16 to an epoch.
 extern const std::string small_images;
@@ -91,10 +91,10 @@ inline train::SessionOptions going_on_from(train::ResumePoint& point) {
 }
 
 // Trains in a folder that is removed afterwards, or in `dir`. Errors come through.
-Trained train_setup(const train::Setup& setup, train::SessionOptions options = {});
-Trained train_setup_in(const std::filesystem::path& dir, const train::Setup& setup, train::SessionOptions options = {});
+Trained train_setup(const setup::Setup& setup, train::SessionOptions options = {});
+Trained train_setup_in(const std::filesystem::path& dir, const setup::Setup& setup, train::SessionOptions options = {});
 
-std::vector<double> to_doubles(const train::Tensor& tensor);
+std::vector<double> to_doubles(const run::Tensor& tensor);
 
 // How far runs may be apart, relative to the largest value.
 struct Tolerance {
@@ -102,7 +102,7 @@ struct Tolerance {
 };
 
 // Whether measures, and all that two runs told and left, are equal up to this.
-void check_near(const train::Measures& found, const train::Measures& expected, const Tolerance& tolerance = {});
+void check_near(const run::Measures& found, const run::Measures& expected, const Tolerance& tolerance = {});
 void check_same_training(const Trained& found, const Trained& expected, const Tolerance& tolerance = {});
 
 }  // namespace pmaptrain::testing

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/report/benchmark.h"
 #include "core/report/json.h"
+#include "core/setup/make_setup.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -53,7 +54,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
 
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.facts_and_notes(), streams);
-  const train::Setup setup = train::make_setup(std::move(loaded));
+  const setup::Setup setup = setup::make_setup(std::move(loaded));
   const report::Benchmark b = report::benchmark(setup, steps, json ? losses_in_json : 1);
   if (json) {
     streams.out << report::to_text(to_json(b, setup.spec()));
@@ -70,7 +71,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
   line("step, minimum", with_prefix(b.min_step_seconds, "s"));
   line("examples per second", with_commas(std::llround(b.examples_per_second)));
   line("first step done", with_prefix(b.first_step_seconds, "s") + " after the start of the process");
-  line("peak memory", human_bytes(static_cast<double>(b.peak_rss_bytes)));
+  line("peak memory", human_bytes(b.peak_rss_bytes));
   line("FLOPs of a step", with_prefix(b.flops_per_step, "FLOP"));
   line("peak GEMM", with_prefix(b.peaks.gemm_flops_per_second, "FLOP/s") +
                         fmt::format(", of which a step reaches {:.1f} %", 100 * b.share_of_gemm_peak()));

@@ -12,11 +12,11 @@
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/mesh_option.h"
-#include "core/base/hints.h"
 #include "core/base/text.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
+#include "core/hints/hints.h"
 #include "core/report/json.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -131,7 +131,7 @@ std::string text_of(const Entry& entry, const Mesh& mesh, int width) {
       rows.back().push_back(value_text(shown.result_type, shown.results[at]));
     }
   }
-  out += report::columns(rows, {false, true}, width);
+  out += in_columns(rows, {false, true}, width);
   if (!shown.input_type) return out;
   rows.assign(1, {"bytes on each device", "time", "sent by all devices"});
   for (const auto& [size, timing] : entry.timings) {
@@ -142,7 +142,7 @@ std::string text_of(const Entry& entry, const Mesh& mesh, int width) {
     rows.back()[1] = with_prefix(timing->seconds, "s");
     rows.back()[2] = timing->bytes_per_second > 0 ? with_prefix(timing->bytes_per_second, "B/s") : "nothing";
   }
-  if (rows.size() > 1) out += report::columns(rows, {true, true, true}, width);
+  if (rows.size() > 1) out += in_columns(rows, {true, true, true}, width);
   return out;
 }
 
@@ -226,7 +226,7 @@ int command_collectives(CommandArguments arguments, const Streams& streams) {
   const std::vector<const Demonstration*> ops = chosen_ops(op);
   const spec::MeshSpec carried = mesh_of(path, config.overrides, axes, streams, json);
   const Mesh& mesh = carried.mesh;
-  const std::unique_ptr<Backend> backend = train::backend_of(carried);
+  const std::unique_ptr<Backend> backend = setup::backend_of(carried);
   int workers = 1;
   const std::vector<AxisSet> chosen = chosen_axes(mesh, axis);
 

@@ -16,8 +16,6 @@
 namespace pmaptrain::app {
 namespace {
 
-std::string bytes(std::size_t count) { return human_bytes(static_cast<double>(count)); }
-
 // "9.0" of 90, and of CUDA's versions "13.0" of 13000.
 std::string capability_text(int compute_capability) {
   return fmt::format("{}.{}", compute_capability / 10, compute_capability % 10);
@@ -32,8 +30,9 @@ void add_gpus(std::vector<Definition>& rows, const Gpus& gpus) {
   }
   for (std::size_t i = 0; i < gpus.all.size(); ++i) {
     const gpu::Properties& gpu = gpus.all[i];
-    std::string what = fmt::format("{}, {}, compute capability {}, driver for CUDA {}", gpu.name, bytes(gpu.memory),
-                                   capability_text(gpu.compute_capability), driver_text(gpu.driver));
+    std::string what =
+        fmt::format("{}, {}, compute capability {}, driver for CUDA {}", gpu.name, human_bytes(gpu.memory),
+                    capability_text(gpu.compute_capability), driver_text(gpu.driver));
     if (!gpu.peers.empty()) what += fmt::format(", reaches the memory of {}", fmt::join(gpu.peers, ", "));
     rows.push_back({fmt::format("GPU {}", i), std::move(what)});
   }
@@ -71,16 +70,16 @@ void add_processes(std::vector<Definition>& rows, const std::vector<std::string>
 std::string text(const Hardware& hardware, const Gpus& gpus, const std::vector<std::string>& processes, int columns) {
   std::string allowed = fmt::format("{} hardware threads", hardware.allowed_threads);
   if (hardware.quota > 0) allowed += fmt::format(", {:.3g} cores of CPU quota (cgroup)", hardware.quota);
-  std::vector<Definition> rows{
-      {"processor", hardware.model.empty() ? "unknown" : hardware.model},
-      {"cores",
-       fmt::format("{} in {} package(s), {} hardware threads", hardware.cores, hardware.packages, hardware.threads)},
-      {"this process may use", allowed},
-      {"memory", fmt::format("{}, of which {} is available", bytes(hardware.memory), bytes(hardware.available))},
-      {"NUMA nodes", std::to_string(hardware.numa_nodes)}};
+  std::vector<Definition> rows{{"processor", hardware.model.empty() ? "unknown" : hardware.model},
+                               {"cores", fmt::format("{} in {} package(s), {} hardware threads", hardware.cores,
+                                                     hardware.packages, hardware.threads)},
+                               {"this process may use", allowed},
+                               {"memory", fmt::format("{}, of which {} is available", human_bytes(hardware.memory),
+                                                      human_bytes(hardware.available))},
+                               {"NUMA nodes", std::to_string(hardware.numa_nodes)}};
   for (const CacheLevel& cache : hardware.caches) {
     rows.push_back(
-        {fmt::format("L{} cache", cache.level), fmt::format("{} x {}{}", cache.count, bytes(cache.bytes),
+        {fmt::format("L{} cache", cache.level), fmt::format("{} x {}{}", cache.count, human_bytes(cache.bytes),
                                                             cache.kind == "unified" ? "" : " (" + cache.kind + ")")});
   }
   add_processes(rows, processes);

@@ -13,7 +13,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/runs/compare.h"
 #include "core/run/records/lines.h"
@@ -49,7 +49,7 @@ report::Json rows_json(const std::vector<report::Difference>& rows, const char* 
 std::string shown(const std::string& value, bool is_measure) {
   if (value.empty()) return "-";
   const bool has_fraction = value.find_first_of(".e") != std::string::npos;
-  if (is_measure && has_fraction && number_in(value)) return train::compact(*number_in(value));
+  if (is_measure && has_fraction && number_in(value)) return run::compact(*number_in(value));
   std::string text = printable(value);
   if (text.size() <= widest_value) return text;
   std::size_t end = widest_value - 3;
@@ -62,7 +62,7 @@ std::string change_text(const report::Difference& row) {
   if (!before || !after) return "";
   const double change = *after - *before;
   const bool is_whole = (row.values.front() + row.values.back()).find_first_of(".e") == std::string::npos;
-  return (change > 0 ? "+" : "") + (is_whole ? fmt::format("{:.0f}", change) : train::compact(change));
+  return (change > 0 ? "+" : "") + (is_whole ? fmt::format("{:.0f}", change) : run::compact(change));
 }
 
 std::string section(const std::string& title, const std::vector<report::Difference>& rows,
@@ -73,7 +73,7 @@ std::string section(const std::string& title, const std::vector<report::Differen
     lines.push_back({printable(row.what), shown(row.values.front(), is_result), shown(row.values.back(), is_result)});
     if (is_result) lines.back().push_back(change_text(row));
   }
-  return title + "\n" + report::columns(lines, {false, false, false, true}, width);
+  return title + "\n" + in_columns(lines, {false, false, false, true}, width);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@
 namespace pmaptrain::app {
 namespace {
 
-report::Json document_of(const train::Evaluation& result, const std::string& run, train::MemberNumber member,
+report::Json document_of(const evaluate::Evaluation& result, const std::string& run, run::MemberNumber member,
                          const std::optional<double>& threshold) {
   report::Json document{{"run", run}, {"checkpoint", result.checkpoint}};
   if (member) document["member"] = *member;
@@ -33,84 +33,67 @@ report::Json document_of(const train::Evaluation& result, const std::string& run
   bool finite = true;
   for (const auto& [name, value] : result.measures) {
     document[name] = value;  // null where it is not finite
-    finite = finite && (std::isfinite(value) || train::may_be_undefined(name));
+    finite = finite && (std::isfinite(value) || run::may_be_undefined(name));
   }
   if (threshold) document["threshold"] = *threshold;
   if (!result.classes.empty()) document["classes"] = result.classes;
-  if (result.confusion) document["confusion_matrix"] = train::matrix_json(*result.confusion);
+  if (result.confusion) document["confusion_matrix"] = run::matrix_json(*result.confusion);
   document["seconds"] = result.seconds;
   if (!finite) document["finite"] = false;
   return document;
 }
 
-std::string line_of(const train::Evaluation& result, const std::string& run, const std::string& chosen,
-                    train::MemberNumber member, const std::optional<double>& threshold) {
+std::string line_of(const evaluate::Evaluation& result, const std::string& run, const std::string& chosen,
+                    run::MemberNumber member, const std::optional<double>& threshold) {
   std::string line = member              ? fmt::format("member {}  ", *member) + result.split
                      : result.is_of_mean ? "together  " + result.split
                                          : result.split;
   for (const auto& [name, value] : result.measures) {
-    line += fmt::format("  {} {}", train::with_class(name, result.classes), train::compact(value));
+    line += fmt::format("  {} {}", run::with_class(name, result.classes), run::compact(value));
   }
   const std::string decided = threshold ? ", threshold " + exact(*threshold) : "";
   return line + fmt::format("  ({} examples in {}, {} of {}{})\n", with_commas(result.examples),
-                            train::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint),
-                            printable(run), decided);
+                            run::duration(result.seconds), shown_checkpoint(chosen, result.checkpoint), printable(run),
+                            decided);
 }
-
-// What stands for a split, by the member of the source that holds it.
-std::string_view value_of(const spec::FilePair&) { return "'[INPUTS, TARGETS]'"; }
-std::string_view value_of(const std::vector<std::string>&) { return "FILE"; }
-std::string_view value_of(const std::string&) { return "DIR"; }
 
 // "--set data.source.csv.test=FILE", which takes a split from elsewhere; empty for a source that reads no files.
 std::string option_of(const spec::DataSpec& spec, const std::optional<std::string>& asked) {
-  std::string split = asked.value_or(spec::has_own_test(spec.source) ? "test" : "validation");
-  if (split == "validation" && !spec::has_own_validation(spec.source)) split = "train";
-  const std::string key = "--set data.source." + spec::to_string(spec.source) + ".";
-  return std::visit(
-      [&]<class Source>(const Source& source) -> std::string {
-        if constexpr (std::is_same_v<Source, spec::Npz>) {
-          return key + (source.file ? "file" : split) + "=FILE";
-        } else if constexpr (requires { source.validation; }) {
-          return fmt::format("{}{}={}", key, split, value_of(source.train));
-        } else if constexpr (requires { source.dir; }) {
-          return key + "dir=DIR";
-        } else {
-          return "";
-        }
-      },
-      spec.source);
+  std::string split = asked.value_or(spec::has_own(spec.source, data::Split::test) ? "test" : "validation");
+  if (split == "validation" && !spec::has_own(spec.source, data::Split::validation)) split = "train";
+  const std::string assignment = spec.source->assignment(split);
+  return assignment.empty() ? "" : "--set data.source." + spec.source->name() + "." + assignment;
 }
 
 // Of an ensemble its members, and what they say together where more than one is meant.
 struct Evaluations {
-  std::vector<train::Evaluation> members;
-  std::optional<train::Evaluation> together;
+  std::vector<evaluate::Evaluation> members;
+  std::optional<evaluate::Evaluation> together;
   std::vector<std::string> notes;
   std::vector<std::int64_t> left_out;  // members without a best checkpoint
-  std::optional<train::TunedThreshold> tuned = {};
+  std::optional<evaluate::TunedThreshold> tuned = {};
   std::optional<double> threshold = {};  // at which the metrics count a label as predicted, if one was asked for
 };
 
 // What is asked of thresholds: that metrics take one, given what the evaluation is of, or that one is chosen.
 struct ThresholdRequest {
-  std::function<double(const train::CheckpointEvaluation&)> given = {};
+  std::function<double(const evaluate::CheckpointEvaluation&)> given = {};
   bool tunes = false;
 };
 
 // An error in the data also tells how the command line names other data.
 Evaluations evaluate(const spec::Loaded& loaded, const std::string& run, const std::string& checkpoint,
-                     const std::optional<std::string>& split, spec::Weights weights, train::MemberNumber member,
+                     const std::optional<std::string>& split, spec::Weights weights, run::MemberNumber member,
                      bool is_own_data, bool verify_data, const ThresholdRequest& request, Agreement* job) {
   try {
-    train::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
-                                           train::SharedBatches(job), verify_data);
+    evaluate::CheckpointEvaluation evaluation(loaded, run, checkpoint, split, weights, member, is_own_data,
+                                              evaluate::SharedBatches(job), verify_data);
     std::optional<double> threshold;
     if (request.given) evaluation.set_threshold(threshold.emplace(request.given(evaluation)));
     Evaluations found{evaluation.evaluate_members(), std::nullopt, evaluation.notes(), evaluation.left_out()};
     found.threshold = threshold;
     if (loaded.spec.ensemble && !member) found.together = evaluation.evaluate_average();
-    if (request.tunes) found.tuned = train::tune_threshold(evaluation);
+    if (request.tunes) found.tuned = evaluate::tune_threshold(evaluation);
     return found;
   } catch (const FailedElsewhere&) {
     throw;
@@ -140,7 +123,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   ConfigOptions config;
   std::optional<std::string> split, checkpoint, tuned_metric, threshold;
   spec::Weights weights = spec::Weights::ema;
-  train::MemberNumber member;
+  run::MemberNumber member;
   bool json = false, verify_data = false;
   Arguments a("eval", "Evaluates a run's checkpoint on all logical devices; every example is counted once.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn", "runs/fashion_mnist");
@@ -161,7 +144,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
       "Of an ensemble without --member, each member is evaluated, and then what they say together: the mean of their\n"
       "probabilities, or of their values. With the checkpoint best each has its own best parameters.\n");
   if (!a.parse(arguments, streams)) return 0;
-  const train::FirstProcess first(streams.job);
+  const run::FirstProcess first(streams.job);
   if (first.is_this()) check_run_folder("eval", config.config);
 
   if (tuned_metric && *tuned_metric != "f1") {
@@ -188,7 +171,7 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   const spec::Loaded loaded = load_config(config, streams);
   if (!json) print_notes(loaded.facts_and_notes(), streams);
   const std::string chosen = first.text(
-      [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, member); });
+      [&] { return checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, config.config, member); });
   const auto& set = config.overrides.set;
   const bool is_own_data = std::none_of(set.begin(), set.end(), [](const std::string& setting) {
     return setting.starts_with("data.source") || setting.starts_with("data.validation") ||
@@ -199,26 +182,26 @@ int command_eval(CommandArguments arguments, const Streams& given) {
                 "leave out --set of data");
   }
   const auto used = [&](const std::string& of) {
-    return train::ParametersUsed{of, train::averaged(loaded.spec, weights), member};
+    return evaluate::ParametersUsed{of, evaluate::averaged(loaded.spec, weights), member};
   };
   ThresholdRequest request{{}, tuned_metric.has_value()};
   if (threshold) {
     const double asked = *threshold == "run" ? 0 : ConfigOptions::threshold_of(*threshold);
-    request.given = [&, asked](const train::CheckpointEvaluation& evaluation) {
+    request.given = [&, asked](const evaluate::CheckpointEvaluation& evaluation) {
       if (asked > 0) return asked;
       return std::stod(first.text([&] {
-        const train::StoredThreshold stored = train::stored_threshold(config.config);
-        train::check_threshold_fits(stored, used(evaluation.checkpoint_name_of_all()), config.config);
+        const evaluate::StoredThreshold stored = evaluate::stored_threshold(config.config);
+        evaluate::check_threshold_fits(stored, used(evaluation.checkpoint_name_of_all()), config.config);
         return exact(stored.threshold);
       }));
     };
   }
   const auto [results, together, notes, left_out, tuned, decided] =
       evaluate(loaded, config.config, chosen, split, weights, member, is_own_data, verify_data, request, streams.job);
-  std::optional<train::StoredThreshold> replaced;
+  std::optional<evaluate::StoredThreshold> replaced;
   if (tuned && first.is_this()) {
-    const train::Evaluation& of = together ? *together : results.front();
-    replaced = train::store_threshold(config.config, *tuned, *split, used(of.checkpoint));
+    const evaluate::Evaluation& of = together ? *together : results.front();
+    replaced = evaluate::store_threshold(config.config, *tuned, *split, used(of.checkpoint));
   }
   if (!json) print_notes(notes, streams);
   if (tuned && !json && tuned->examples_of_rarest < least_for_threshold) {
@@ -241,16 +224,16 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   if (!checkpoint && first.is_this()) {
     std::vector<std::string> names;
     names.reserve(results.size());
-    for (const train::Evaluation& result : results) names.push_back(result.checkpoint);
+    for (const evaluate::Evaluation& result : results) names.push_back(result.checkpoint);
     print_notes(notes_of_default(config.config, chosen, names), streams);
   }
   if (!left_out.empty()) print_warnings({left_out_text(left_out)}, streams);
-  const auto number = [&](const train::Evaluation& result) {
-    return loaded.spec.ensemble ? train::MemberNumber(result.member) : std::nullopt;
+  const auto number = [&](const evaluate::Evaluation& result) {
+    return loaded.spec.ensemble ? run::MemberNumber(result.member) : std::nullopt;
   };
   if (json) {
     report::Json documents = report::Json::array();
-    for (const train::Evaluation& result : results) {
+    for (const evaluate::Evaluation& result : results) {
       documents.push_back(document_of(result, config.config, number(result), decided));
     }
     report::Json document = documents.front();
@@ -267,21 +250,21 @@ int command_eval(CommandArguments arguments, const Streams& given) {
     return 0;
   }
   std::string text;
-  for (const train::Evaluation& result : results)
+  for (const evaluate::Evaluation& result : results)
     text += line_of(result, config.config, chosen, number(result), decided);
   if (together) text += line_of(*together, config.config, chosen, std::nullopt, decided);
   if (tuned) {
     const std::string of = tuned->of_class.empty() ? "" : " of class " + printable(tuned->of_class);
     text += fmt::format("threshold {:.2f} has the best f1{} on {}, {}; --threshold run takes it, of predict and eval\n",
-                        tuned->threshold, of, *split, train::compact(tuned->f1));
+                        tuned->threshold, of, *split, run::compact(tuned->f1));
     if (replaced) {
       text += fmt::format("it replaces {}, which was chosen with {}\n", exact(replaced->threshold),
-                          train::options_of(replaced->of));
+                          evaluate::options_of(replaced->of));
     }
   }
   const int columns = display::text_columns(streams.out_fd);
-  const train::Evaluation& last = together ? *together : results.front();
-  if (last.confusion) text += train::confusion_text(*last.confusion, last.split, last.classes, false, columns);
+  const evaluate::Evaluation& last = together ? *together : results.front();
+  if (last.confusion) text += run::confusion_text(*last.confusion, last.split, last.classes, false, columns);
   streams.out << for_reader(text, streams);
   return 0;
 }

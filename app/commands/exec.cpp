@@ -1,6 +1,7 @@
 // exec: a program that is written by hand, on a mesh of logical devices.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -14,12 +15,12 @@
 #include "app/options/mesh_option.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/graph/text.h"
 #include "core/ops/all.h"
-#include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/run/files/npy.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::app {
@@ -85,7 +86,7 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
   for (const Input& input : program.inputs) {
     if (files.contains(input.name)) continue;
     const Type& type = type_of(module, input);
-    const std::string shape = tuple_text(array_shape(type, program.mesh));
+    const std::string shape = tuple_text(stacked_layout(type, program.mesh).logical);
     missing.push_back({"usage",
                        {},
                        fmt::format("{} input '{}' has no value: it is {}, an array of shape {}", to_string(input.group),
@@ -97,17 +98,15 @@ void set_inputs(Module& module, const std::vector<std::string>& arguments) {
   if (!missing.empty()) throw Error(ExitStatus::usage, std::move(missing));
   for (const Input& input : program.inputs) {
     const Type& type = type_of(module, input);
-    const train::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
-    const std::span<std::byte> batch = module.batch(0, 0, input.name);
-    for (std::int64_t device = 0; device < (type.varying.empty() ? 1 : program.mesh.devices()); ++device) {
-      const std::span<const std::byte> slice = slice_of(array, type, program.mesh, device);
-      if (input.group != Group::batch) {
-        const std::int64_t to = type.varying.empty() ? every_device : device;
-        module.wait(module.write(module.input(input.name), to, slice));
-      } else {
-        const std::int64_t position = program.mesh.position(device, type.varying);
-        std::copy(slice.begin(), slice.end(), batch.begin() + position * static_cast<std::ptrdiff_t>(slice.size()));
-      }
+    const run::Tensor array = read_array(files[input.name], input.name, type, program.mesh);
+    if (input.group == Group::batch) {
+      std::copy(array.bytes.begin(), array.bytes.end(), module.batch(0, 0, input.name).begin());
+      continue;
+    }
+    std::span<const std::byte> rest(array.bytes);
+    for (std::int64_t i = 0; i < program.mesh.group_size(type.varying); ++i, rest = rest.subspan(bytes(type))) {
+      const std::int64_t to = type.varying.empty() ? every_device : program.mesh.device_at(i, type.varying);
+      module.wait(module.write(module.input(input.name), to, rest.first(bytes(type))));
     }
   }
 }
@@ -139,7 +138,7 @@ void check_archive_names(const Program& program) {
 std::vector<Result> results_of(Module& module) {
   const Program& program = module.program(0);
   const auto reader = [&module](Handle value) {
-    return [&module, value](std::int64_t device) { return train::bytes_of(module, value, device); };
+    return [&module, value](std::int64_t device) { return setup::bytes_of(module, value, device); };
   };
   std::vector<Result> results;
   for (const Output& output : program.outputs) {
@@ -161,7 +160,7 @@ std::string text_of(const std::vector<Result>& results, const Mesh& mesh) {
       rows.push_back(
           {holders_text(group.devices, mesh), array_text(result.type.dtype, result.type.shape, group.value)});
     }
-    out += report::columns(rows, {});
+    out += in_columns(rows, {});
   }
   return out;
 }
@@ -216,16 +215,16 @@ int command_exec(CommandArguments arguments, const Streams& streams) {
   spec::MeshSpec carried;
   carried.mesh = program->mesh;
   if (workers) carried.workers = static_cast<int>(std::min<std::int64_t>(*workers, program->mesh.devices()));
-  const std::unique_ptr<Planned> planned = train::backend_of(carried)->plan({{{"program", program}}});
+  const std::unique_ptr<Planned> planned = setup::backend_of(carried)->plan({{{"program", program}}});
   demand_memory(planned->needs().total(), "this program", "use a smaller mesh (--mesh) or smaller values");
   const std::unique_ptr<Module> module = std::move(*planned).load();
   set_inputs(*module, inputs);
   module->wait(module->submit(0, 0));
   const std::vector<Result> results = results_of(*module);
   if (output) {
-    train::Tensors tensors;
+    run::Tensors tensors;
     for (const Result& result : results) tensors[result.key()] = to_array(result.type, program->mesh, result.value);
-    train::write_npz(*output, tensors);
+    run::write_npz(*output, tensors);
   }
   streams.out << (json ? json_of(results, program->mesh) : for_reader(text_of(results, program->mesh), streams));
   return 0;

@@ -12,14 +12,14 @@
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/export/exporter.h"
+#include "core/exports/exporter.h"
 #include "core/run/checkpoint.h"
 
 namespace pmaptrain::app {
 namespace {
 
 namespace fs = std::filesystem;
-using train::ExportFormat;
+using exports::ExportFormat;
 
 // The format that the ending of a file says.
 std::optional<ExportFormat> format_of(const std::string& output) {
@@ -50,10 +50,10 @@ ExportFormat chosen_format(const std::string& output, const std::optional<Export
 int command_export(CommandArguments arguments, const Streams& given) {
   Streams streams = given;
   std::string run;
-  train::ExportRequest request;
+  exports::ExportRequest request;
   std::optional<std::string> output, checkpoint;
   std::optional<ExportFormat> format;
-  std::optional<spec::ParameterLayout> layout;
+  std::optional<model::ParameterLayout> layout;
   bool overwrite = false;
   Arguments a("export", "Writes the model of a run to a file that other programs read.");
   a.positional("RUN", run, "a run folder, such as runs/cnn", "runs/fashion_mnist --output model.onnx");
@@ -65,7 +65,7 @@ int command_export(CommandArguments arguments, const Streams& given) {
       "says");
   a.word(
       "--layout", {"flax", "torch"},
-      [&](std::size_t i) { layout = i == 0 ? spec::ParameterLayout::flax : spec::ParameterLayout::torch; },
+      [&](std::size_t i) { layout = i == 0 ? model::ParameterLayout::flax : model::ParameterLayout::torch; },
       "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
   ConfigOptions::add_quiet_to(a, streams.quiet);
@@ -80,12 +80,12 @@ int command_export(CommandArguments arguments, const Streams& given) {
   if (layout && request.format == ExportFormat::onnx) {
     fail_usage("--layout is for safetensors; an ONNX file has its own", "leave out --layout");
   }
-  request.layout = layout.value_or(spec::ParameterLayout::flax);
+  request.layout = layout.value_or(model::ParameterLayout::flax);
   check_output_file(*output, overwrite);
 
   const spec::Loaded loaded = spec::load(run, {});
-  request.checkpoint = checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, run, request.member);
-  const train::Exporter exporter(loaded, run, request);
+  request.checkpoint = checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, run, request.member);
+  const exports::Exporter exporter(loaded, run, request);
   std::error_code ignored;
   if (fs::equivalent(*output, exporter.source(), ignored)) {
     fail_option("--output", *output, "--output is a file of the run's checkpoint", "name another file");
@@ -98,8 +98,8 @@ int command_export(CommandArguments arguments, const Streams& given) {
   {
     // A signal removes the unfinished file.
     const StopSignals signals;
-    train::remove_abandoned(*output);
-    train::Replacement file(*output);
+    run::remove_abandoned(*output);
+    run::Replacement file(*output);
     exporter.write(file);
     file.close();
     signal = *StopSignals::flag();
@@ -107,9 +107,9 @@ int command_export(CommandArguments arguments, const Streams& given) {
   }
   if (signal != 0) raise_by_default(signal);
   if (streams.quiet) return 0;
-  const std::string what = request.format == ExportFormat::onnx             ? "ONNX"
-                           : request.layout == spec::ParameterLayout::torch ? "the layout of PyTorch"
-                                                                            : "the layout of Flax";
+  const std::string what = request.format == ExportFormat::onnx              ? "ONNX"
+                           : request.layout == model::ParameterLayout::torch ? "the layout of PyTorch"
+                                                                             : "the layout of Flax";
   const std::string text = fmt::format(
       "{}: {} in {}{} ({} of {})\n", shell_quoted(printable(*output)), counted(exporter.parameters(), "parameter"),
       what, exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",

@@ -15,9 +15,9 @@
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "core/base/error.h"
-#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
+#include "core/hints/hints.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::app {

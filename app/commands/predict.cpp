@@ -17,6 +17,7 @@
 #include "app/signals.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/texts/text_source.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/evaluate/predictor.h"
 #include "core/evaluate/threshold.h"
@@ -46,7 +47,7 @@ void check_input(const std::string& input) {
 // A text is no list of inputs: a model of texts continues it, or is measured on it.
 void check_no_text(const std::string& input, const spec::Spec& spec) {
   const std::string ending = letters_of(fs::path(input).extension().string());
-  if (!std::holds_alternative<spec::TextFiles>(spec.data.source) || (ending != "txt" && ending != "md")) return;
+  if (spec.data.source.as<data::TextFiles>() == nullptr || (ending != "txt" && ending != "md")) return;
   fail_option("--input", input, "the run's model is of texts, and a text has no examples to predict for",
               "--prompt " + shell_quoted("@" + input) +
                   " continues it; pmaptrain eval RUN --set data.source.text.test=FILE measures the model on it");
@@ -57,7 +58,7 @@ void check_output(const std::string& output, const std::string& input, bool over
   const auto refuse = [&output](std::string message, std::string help) {
     fail_option("--output", output, std::move(message), std::move(help));
   };
-  if (!train::is_prediction_file(output)) {
+  if (!evaluate::is_prediction_file(output)) {
     refuse("the ending of '" + output + "' does not say what to write", "it is one of .csv, .npy and .npz");
   }
   std::error_code ignored;
@@ -96,8 +97,8 @@ std::string value_after(const std::string& text, const std::string& key) {
 }
 
 // A table has one column of a name: readers of CSV would take one of two, or rename them.
-void check_ids(const std::vector<std::string>& ids, const train::Predictions& predictions) {
-  const std::vector<std::string> columns = train::csv_columns(predictions);
+void check_ids(const std::vector<std::string>& ids, const evaluate::Predictions& predictions) {
+  const std::vector<std::string> columns = evaluate::csv_columns(predictions);
   for (const std::string& id : ids) {
     if (std::count(columns.begin(), columns.end(), id) < 2) continue;
     fail_option("--id", id, "the output has a column '" + shown_name(id) + "' of its own",
@@ -111,11 +112,11 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   Streams streams = given;
   ConfigOptions config;
   PromptOptions prompt;
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   std::optional<std::string> input, output, checkpoint, threshold;
   bool overwrite = false;
   std::vector<std::string> kinds;
-  for (const model::PredictionKind kind : train::all_prediction_kinds) kinds.emplace_back(train::name_of(kind));
+  for (const model::PredictionKind kind : evaluate::all_prediction_kinds) kinds.emplace_back(evaluate::name_of(kind));
   Arguments a("predict", "Writes what a run's model predicts for the inputs in a file, in their order.");
   a.positional("RUN", config.config, "a run folder, such as runs/cnn",
                "runs/fashion_mnist --input images.npy --output predictions.csv");
@@ -126,7 +127,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   a.list("--id", "COLUMN", request.input.ids,
          "a column of a CSV input that is written in front of the predictions; may be repeated");
   a.word(
-      "--as", kinds, [&](std::size_t i) { request.kind = train::all_prediction_kinds[i]; },
+      "--as", kinds, [&](std::size_t i) { request.kind = evaluate::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
   ConfigOptions::add_threshold_to(a, threshold);
   a.text("--array", "NAME", request.input.array,
@@ -146,8 +147,8 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       "--prompt prints the text and its continuation as it comes. A file of 16-bit tokens is continued by numbers.\n"
       "With --temperature, the same --seed draws the same tokens.\n");
   if (!a.parse(arguments, streams)) return 0;
-  const train::SharedBatches shared(streams.job);
-  const train::FirstProcess first = shared.first_process();
+  const evaluate::SharedBatches shared(streams.job);
+  const run::FirstProcess first = shared.first_process();
   if (first.is_this()) check_run_folder("predict", config.config);
   prompt.check_alone();
   if (prompt.prompt) {
@@ -185,20 +186,20 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   const spec::Loaded loaded = load_config(config, streams);
   check_no_text(request.input.path, loaded.spec);
   request.checkpoint = first.text(
-      [&] { return checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member); });
+      [&] { return checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, config.config, request.member); });
   print_notes(loaded.facts_and_notes(), streams);
-  std::optional<train::StoredThreshold> stored;  // in the process that reads the run
+  std::optional<evaluate::StoredThreshold> stored;  // in the process that reads the run
   if (threshold) {
     const double asked = *threshold == "run" ? 0 : ConfigOptions::threshold_of(*threshold);
     request.threshold = [&, asked] {
       if (asked > 0) return asked;
       return std::stod(
-          first.text([&] { return exact(stored.emplace(train::stored_threshold(config.config)).threshold); }));
+          first.text([&] { return exact(stored.emplace(evaluate::stored_threshold(config.config)).threshold); }));
     };
   }
-  train::Predictor predictor = [&] {
+  evaluate::Predictor predictor = [&] {
     try {
-      return train::Predictor(loaded, config.config, request, shared);
+      return evaluate::Predictor(loaded, config.config, request, shared);
     } catch (const FailedElsewhere&) {
       throw;
     } catch (const Error& error) {
@@ -206,12 +207,12 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     }
   }();
   print_notes(predictor.notes(), streams);
-  const train::Predictions& predictions = predictor.predictions();
+  const evaluate::Predictions& predictions = predictor.predictions();
   if (threshold == "run") {
     first.text([&] {
-      const train::ParametersUsed used{predictions.checkpoint, train::averaged(loaded.spec, request.weights),
-                                       request.member};
-      train::check_threshold_fits(*stored, used, config.config);
+      const evaluate::ParametersUsed used{predictions.checkpoint, evaluate::averaged(loaded.spec, request.weights),
+                                          request.member};
+      evaluate::check_threshold_fits(*stored, used, config.config);
       return std::string();
     });
   }
@@ -234,11 +235,11 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   // A signal removes the unfinished file.
   const auto run = [&] {
     const StopSignals signals;
-    std::unique_ptr<train::PredictionWriter> file;
-    train::Predictor::Take take;
+    std::unique_ptr<evaluate::PredictionWriter> file;
+    evaluate::Predictor::Take take;
     if (writes) {
-      file = to_stream ? train::open_prediction_stream(streams.out, predictions)
-                       : train::open_prediction_file(to, predictions);
+      file = to_stream ? evaluate::open_prediction_stream(streams.out, predictions)
+                       : evaluate::open_prediction_file(to, predictions);
       take = [&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); };
     }
     signal = predictor.run(take, StopSignals::flag());
@@ -247,7 +248,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   };
   try {
     run();
-  } catch (const train::StreamRefused&) {
+  } catch (const evaluate::StreamRefused&) {
     if (streams.job != nullptr) fail_running("standard output takes no more");  // which ends the other processes too
     return 0;  // main() tells a failure from a reader that went away
   }
@@ -256,7 +257,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   if (signal != 0) raise_by_default(signal);
   if (to_stream || streams.quiet) return 0;
   const std::string text =
-      fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)), train::name_of(predictions.kind),
+      fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)), evaluate::name_of(predictions.kind),
                   counted(predictions.inputs->size(), "example"),
                   shown_checkpoint(request.checkpoint, predictions.checkpoint), shell_quoted(printable(config.config)));
   streams.out << for_reader(text, streams);

@@ -4,6 +4,7 @@
 #include "app/commands/commands.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/processes.h"
 #include "core/setup/setup.h"
 
@@ -13,7 +14,7 @@ namespace {
 // Reads the data of a config, as a run would. What cannot be read in one process is told of that process.
 void read_data(spec::Loaded loaded, report::ProcessFacts& facts) {
   try {
-    facts.data = train::data_identity(train::make_setup(std::move(loaded)));
+    facts.data = setup::data_identity(setup::make_setup(std::move(loaded)));
   } catch (const Error& error) {
     if (error.status() != ExitStatus::data) throw;
     facts.data_error = error.diagnostics().front().message;

@@ -14,10 +14,10 @@
 #include "app/failure.h"
 #include "app/options/arguments.h"
 #include "core/base/error.h"
-#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/version.h"
 #include "core/base/wrap.h"
+#include "core/hints/hints.h"
 #include "core/runtime/backends.h"
 
 namespace pmaptrain::app {

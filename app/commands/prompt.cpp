@@ -17,7 +17,8 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/file.h"
-#include "core/data/sources/token_store.h"
+#include "core/data/texts/text_source.h"
+#include "core/data/texts/token_store.h"
 #include "core/evaluate/generator.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/spec/load.h"
@@ -41,8 +42,8 @@ double number_of(const std::string& option, const std::optional<std::string>& te
   return number;
 }
 
-train::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
-  train::Sampling sampling;
+evaluate::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
+  evaluate::Sampling sampling;
   sampling.temperature = number_of("--temperature", options.temperature, 0, 0, 1e6, false, "from 0 to 1,000,000",
                                    "0 takes the most probable token each time, 1 draws tokens by their probabilities");
   sampling.top_p = number_of("--top-p", options.top_p, 1, 0, 1, true, "greater than 0 and of at most 1");
@@ -58,8 +59,8 @@ train::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed) {
 
 struct Prompt {
   std::string bytes;
-  spec::Tokens tokens = spec::Tokens::bytes;
-  bool are_numbers() const { return tokens == spec::Tokens::uint16; }
+  data::Tokens tokens = data::Tokens::bytes;
+  bool are_numbers() const { return tokens == data::Tokens::uint16; }
 };
 
 // The file of --prompt @FILE.
@@ -78,7 +79,7 @@ data::Bytes map_prompt(const std::string& text) {
 }
 
 // A text as it is given to --prompt. @@ stands for an @ at its beginning.
-Prompt read_prompt(const std::string& text, spec::Tokens tokens) {
+Prompt read_prompt(const std::string& text, data::Tokens tokens) {
   const bool is_escaped = text.starts_with("@@");
   Prompt prompt{is_escaped ? text.substr(1) : text, tokens};
   if (text.starts_with('@') && !is_escaped) {
@@ -130,27 +131,27 @@ void PromptOptions::check_alone() const {
 }
 
 int continue_text(const PromptOptions& options, ConfigOptions config, const std::optional<std::string>& checkpoint,
-                  const train::PredictionRequest& request, const Streams& streams) {
+                  const evaluate::PredictionRequest& request, const Streams& streams) {
   if (streams.job != nullptr) {
     fail_usage("--prompt continues a text in one process, and a launcher has started several",
                "start it without the launcher");
   }
-  const train::Sampling sampling = sampling_of(options, config.overrides.seed.value_or(0));
+  const evaluate::Sampling sampling = sampling_of(options, config.overrides.seed.value_or(0));
   config.overrides.seed.reset();  // it is that of the draws, not of the run
   const spec::Loaded loaded = spec::load(config.config, config.overrides);
   print_notes(loaded.facts_and_notes(), streams);
   const std::string chosen =
-      checkpoint ? *checkpoint : train::default_checkpoint(loaded.spec, config.config, request.member);
-  train::Generator generator(loaded, config.config, chosen, request.weights, request.member);
+      checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, config.config, request.member);
+  evaluate::Generator generator(loaded, config.config, chosen, request.weights, request.member);
   if (!checkpoint && generator.checkpoint() != "best") {
     print_notes(notes_of_default(config.config, chosen, {generator.checkpoint()}), streams);
   }
-  const Prompt prompt = read_prompt(*options.prompt, std::get<spec::TextFiles>(loaded.spec.data.source).tokens);
+  const Prompt prompt = read_prompt(*options.prompt, loaded.spec.data.source.as<data::TextFiles>()->tokens);
   const std::vector<std::int32_t> tokens = tokens_of(prompt);
   bool is_first = true;
   const bool is_terminal = display::text_columns(streams.out_fd) > 0;
   const auto flush = [&] {
-    if (!streams.out.flush()) throw train::StreamRefused();
+    if (!streams.out.flush()) throw evaluate::StreamRefused();
   };
   const auto write = [&](std::int32_t token) {
     if (prompt.are_numbers()) {
@@ -165,7 +166,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   };
   generator.check(tokens);
   const auto size = static_cast<std::int64_t>(tokens.size());
-  if (const std::int64_t lost = train::forgotten(size, generator.positions()); lost > 0) {
+  if (const std::int64_t lost = evaluate::forgotten(size, generator.positions()); lost > 0) {
     print_notes(
         {fmt::format("the prompt has {} tokens, and the model sees at most {}: it continues the last {} of them", size,
                      generator.positions(), size - lost)},
@@ -180,7 +181,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
       signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
       streams.out << "\n";
       flush();
-    } catch (const train::StreamRefused&) {  // main() tells a failure from a reader that went away
+    } catch (const evaluate::StreamRefused&) {  // main() tells a failure from a reader that went away
     }
     if (signal == 0) signal = *StopSignals::flag();
   }

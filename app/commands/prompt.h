@@ -23,6 +23,6 @@ struct PromptOptions {
 
 // Writes the prompt and what the model adds to it, as it comes. Returns the exit status.
 int continue_text(const PromptOptions& options, ConfigOptions config, const std::optional<std::string>& checkpoint,
-                  const train::PredictionRequest& request, const Streams& streams);
+                  const evaluate::PredictionRequest& request, const Streams& streams);
 
 }  // namespace pmaptrain::app

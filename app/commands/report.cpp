@@ -17,6 +17,7 @@
 #include "core/report/plan_report.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/file_writer.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/sweep/report_table.h"
 
@@ -84,15 +85,17 @@ report::RunExtras extras_of(report::RunRecord run, const std::optional<std::stri
       run.config = spec::load(run.folder.string(), overrides);
       for (const std::string& note : run.config.facts_and_notes()) notes.push_back(run.label + ": " + note);
     }
-    const train::Setup setup = train::make_setup(run.config);
-    extras.plan = report::validate_json(setup, report::make_validate_report(setup));
+    const setup::Setup setup = setup::make_setup(run.config);
+    const report::ValidateReport plan = report::make_validate_report(setup);
+    extras.plan = report::validate_json(setup, plan);
+    extras.memory = setup::rows_of(plan.memory);
   } catch (const Error& error) {
     extras.plan_problem = reason_of(error);
     notes.push_back(run.label + ": there is no plan: " + extras.plan_problem);
   }
   try {
     const std::string chosen =
-        checkpoint ? *checkpoint : train::default_checkpoint(run.config.spec, run.folder, std::nullopt);
+        checkpoint ? *checkpoint : run::default_checkpoint(run.config.spec, run.folder, std::nullopt);
     extras.predictions = report::predict_split(run, chosen, most_worst);
     if (extras.predictions && !checkpoint) {
       for (std::string& note : notes_of_default(run.folder.string(), chosen, {extras.predictions->checkpoint})) {
@@ -185,14 +188,14 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   }
   page.title = title_of(page);
   const std::string html = report::html_page(page);
-  train::write_whole(*output, html);
+  run::write_whole(*output, html);
   for (std::string& note : notes) note = printable(note);
   print_notes(notes, streams);
   const std::string text =
       fmt::format("{}: report of {} ({})\n", shell_quoted(printable(*output)),
                   folders.size() == 1 ? shell_quoted(printable(folders.front()))
                                       : counted(std::ssize(folders), page.sweeps.empty() ? "run" : "folder"),
-                  human_bytes(static_cast<double>(html.size())));
+                  human_bytes(html.size()));
   streams.out << for_reader(text, streams);
   return 0;
 }

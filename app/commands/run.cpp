@@ -26,6 +26,7 @@
 #include "core/run/records/final_report.h"
 #include "core/run/records/records.h"
 #include "core/setup/initialize.h"
+#include "core/setup/make_setup.h"
 #include "core/train/changes.h"
 #include "core/train/session.h"
 
@@ -99,7 +100,7 @@ std::vector<std::string> runs_beside(const std::filesystem::path& run) {
   std::vector<std::string> names;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(run.parent_path(), ignored)) {
-    if (train::last_checkpoint(entry.path())) names.push_back(entry.path().filename().string());
+    if (run::last_checkpoint(entry.path())) names.push_back(entry.path().filename().string());
   }
   return names;
 }
@@ -116,7 +117,7 @@ std::string begins_anew(const RunOptions& options, const std::filesystem::path& 
   if (options.run_dir) return "";
   const fs::path beside = fs::path(options.config.config).parent_path() / "runs" / run.filename();
   const bool is_itself = fs::weakly_canonical(beside, ignored) == fs::weakly_canonical(run, ignored);
-  if (!is_itself && train::last_checkpoint(beside)) {
+  if (!is_itself && run::last_checkpoint(beside)) {
     return none + fmt::format("; '{}', beside the config, has one, and is resumed with --run-dir {}",
                               printable(beside.string()), printable(shell_quoted(beside.string())));
   }
@@ -132,17 +133,17 @@ std::string no_such_run(const RunOptions& options, const std::filesystem::path& 
 }
 
 // Remembers why guards stopped the run: the members of an ensemble may be stopped one after another.
-class GuardMessages : public train::Consumer {
+class GuardMessages : public run::Consumer {
  public:
-  void on(const train::Event& event) override {
-    const auto* warned = std::get_if<train::Warned>(&event);
+  void on(const run::Event& event) override {
+    const auto* warned = std::get_if<run::Warned>(&event);
     if (warned != nullptr && warned->stops) texts.push_back(warned->text);
   }
   std::vector<std::string> texts;
 };
 
 // Why a run that was trained ends with another status than 0.
-std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<std::string>& guards) {
+std::vector<Diagnostic> errors_of(const run::Ended& ended, const std::vector<std::string>& guards) {
   std::vector<Diagnostic> errors;
   if (ended.reason == "guard") {
     for (const std::string& guard : guards) errors.push_back({"guard", {}, guard});
@@ -159,17 +160,17 @@ std::vector<Diagnostic> errors_of(const train::Ended& ended, const std::vector<s
 }
 
 // The summary document; where the run failed, with its errors, as every failure has them.
-std::string summary(const train::Ended& ended, const std::vector<Diagnostic>& errors) {
-  std::string text = train::summary_json(ended, std::string(version));
+std::string summary(const run::Ended& ended, const std::vector<Diagnostic>& errors) {
+  std::string text = run::summary_json(ended, std::string(version));
   if (errors.empty()) return text;
   report::Json document = parse_json(text);
   document["errors"] = report::errors_json(errors);
   return report::to_text(document);
 }
 
-std::string report(const train::Ended& ended, const RunOptions& options, const Streams& streams) {
+std::string report(const run::Ended& ended, const RunOptions& options, const Streams& streams) {
   const bool color = display::use_color(options.display.color, streams.out_fd);
-  return for_reader(train::final_report(ended, color, display::text_columns(streams.out_fd)), streams);
+  return for_reader(run::final_report(ended, color, display::text_columns(streams.out_fd)), streams);
 }
 
 // The same values for a run that begins: " --set KEY=VALUE" for each.
@@ -215,7 +216,7 @@ void check_changes(const RunOptions& options) {
 }
 
 // A run that --resume finds finished, with its status.
-int tell_finished(const train::FinishedRun& finished, const train::RunState& state, const RunOptions& options,
+int tell_finished(const train::FinishedRun& finished, const run::RunState& state, const RunOptions& options,
                   const Streams& streams) {
   std::string text = "'" + printable(finished.ended.run_dir) + "' is finished";
   const std::vector<std::string> why = train::why_finished(state);
@@ -239,7 +240,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   }
   check_changes(options);
   options.config.overrides.processes = processes_of(streams);
-  const train::FirstProcess first(streams.job);
+  const run::FirstProcess first(streams.job);
   const spec::ConfigText config = read_config(options.config, streams);
   const auto load = [&] { return spec::load(config, options.config.overrides); };
   // How many blocks of devices a resumed run needs, its folder says, which is not known yet.
@@ -250,7 +251,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   const std::optional<train::TraceOptions> trace = options.trace.accepted(options.overwrite);
   if (options.dry_run) {
     if (!first.is_this()) return 0;
-    const train::Setup setup = train::make_setup(std::move(loaded));
+    const setup::Setup setup = setup::make_setup(std::move(loaded));
     const report::ValidateReport report =
         report::make_validate_report(setup, options.verify_replicas, processes_of(streams));
     if (!options.json) print_warnings(report.warnings, streams);
@@ -281,7 +282,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
       resume = train::find_resume_point(session.run_dir, first, &loaded.spec.train);
     } catch (const Error&) {
       // What another process is replacing is not whole, and not damaged: then this throws and says so.
-      train::RunFolder::check(session.run_dir, session.folder);
+      run::RunFolder::check(session.run_dir, session.folder);
       throw;
     }
     session.resume = resume ? &*resume : nullptr;
@@ -316,32 +317,32 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (auto& ensemble = loaded.spec.ensemble) {
       for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
     }
-    const train::RunState& state = resume->checkpoint.state;
-    session.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+    const run::RunState& state = resume->checkpoint.state;
+    session.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   }
   if (const auto& from = loaded.spec.model.initial_from) session.folder.input_files.emplace_back(from->path);
   // Told before the data is read; the session looks again when everything else is accepted.
-  train::RunFolder::check(session.run_dir, session.folder);
+  run::RunFolder::check(session.run_dir, session.folder);
 
   session.agreement = streams.job;
   session.stop = options.display.stop = StopSignals::flag();
 
-  train::Ended ended;
+  run::Ended ended;
   std::optional<train::TraceSummary> traced;
   GuardMessages guards;
   std::optional<StopSignals> signals;
   {
     auto display = display::make_display(options.display);
-    display->on(train::Working{"opening the data"});
-    std::shared_ptr<train::InitialFile> initial;  // one process opens it when it needs it
+    display->on(run::Working{"opening the data"});
+    std::shared_ptr<setup::InitialFile> initial;  // one process opens it when it needs it
     if (!first.is_alone() && loaded.spec.model.initial_from) {
-      initial = std::make_shared<train::InitialFile>(train::open_initial_file(loaded.spec.model, first));
+      initial = std::make_shared<setup::InitialFile>(setup::open_initial_file(loaded.spec.model, first));
     }
-    train::Setup setup =
+    setup::Setup setup =
         resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
-               : train::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
+               : setup::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
     if (!resume) {
-      setup.contents = data::contents_of(setup.loaded, options.verify_data);
+      setup.contents = input::contents_of(setup.loaded, options.verify_data);
       std::string text = first.is_this() ? begins_anew(options, session.run_dir) : "";
       std::string fact = first.is_this() && text.empty() ? no_such_run(options, session.run_dir) : "";
       if (!text.empty()) setup.warnings.push_back(std::move(text));
@@ -376,9 +377,9 @@ int command_run(CommandArguments arguments, const Streams& streams) {
         session.max_steps = step;
       }
     }
-    train::Consumer* const consumers[] = {display.get(), &guards};
-    display->on(train::Working{"preparing memory and kernels"});
-    session.working = [&display](const train::Working& working) { display->on(working); };
+    run::Consumer* const consumers[] = {display.get(), &guards};
+    display->on(run::Working{"preparing memory and kernels"});
+    session.working = [&display](const run::Working& working) { display->on(working); };
     train::Session run(setup, std::move(session));
     signals.emplace();  // until here a signal simply ends the process: nothing has been written
     ended = run.run(consumers);
@@ -390,7 +391,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
   const std::vector<Diagnostic> errors = errors_of(ended, guards.texts);
   deliver(streams.out, options.json ? summary(ended, errors) : report(ended, options, streams));
   const int columns = display::text_columns(streams.err_fd);
-  deliver(streams.err, wrapped(train::how_to_continue(ended), columns));
+  deliver(streams.err, wrapped(run::how_to_continue(ended), columns));
   if (trace && !options.display.quiet && (traced || ended.missing.empty())) {
     deliver(streams.err, wrapped(trace_text(traced, columns), columns));
   }

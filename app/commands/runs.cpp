@@ -11,7 +11,7 @@
 #include "app/options/config_options.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/runs/listing.h"
 #include "core/run/records/lines.h"
@@ -42,7 +42,7 @@ report::Json document_of(const report::ListedRun& run) {
 
 std::string best_text(const report::ListedRun& run) {
   if (!run.best) return "-";
-  std::string text = fmt::format("{} {}", run.best->measure, train::compact(run.best->value));
+  std::string text = fmt::format("{} {}", run.best->measure, run::compact(run.best->value));
   if (run.best->member) text += fmt::format(" (member {})", *run.best->member);
   return text;
 }
@@ -51,10 +51,9 @@ std::string table_of(const std::vector<report::ListedRun>& runs, int width) {
   std::vector<std::vector<std::string>> rows{{"run", "status", "steps", "best", "on", "age", "size"}};
   for (const report::ListedRun& run : runs) {
     rows.push_back({printable(run.folder.string()), run.status, with_commas(run.steps), best_text(run),
-                    run.best ? run.best->split : "-", report::age_text(run.age),
-                    human_bytes(static_cast<double>(run.bytes))});
+                    run.best ? run.best->split : "-", report::age_text(run.age), human_bytes(run.bytes)});
   }
-  return report::columns(rows, {false, false, true, false, false, true, true}, width);
+  return in_columns(rows, {false, false, true, false, false, true, true}, width);
 }
 
 }  // namespace

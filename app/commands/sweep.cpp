@@ -145,7 +145,7 @@ int show_trials(CommandArguments arguments, const Streams& streams) {
     deliver(streams.out, sweep::results_csv(results));
     return 0;
   }
-  if (csv) train::write_whole(*csv, sweep::results_csv(results));
+  if (csv) run::write_whole(*csv, sweep::results_csv(results));
   const bool color = display::use_color(display::Color::automatic, streams.out_fd);
   const int columns = display::text_columns(streams.out_fd);
   deliver(streams.out, json ? sweep::results_json(results, top.value_or(0))

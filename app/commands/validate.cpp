@@ -5,6 +5,7 @@
 #include "app/options/config_options.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
+#include "core/setup/make_setup.h"
 
 namespace pmaptrain::app {
 
@@ -20,7 +21,7 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams)) return 0;
 
   config.overrides.processes = processes_of(streams);
-  const train::Setup setup = train::make_setup(spec::load(config.config, config.overrides));
+  const setup::Setup setup = setup::make_setup(spec::load(config.config, config.overrides));
   const report::ValidateReport report = report::make_validate_report(setup, false, processes_of(streams));
   if (!json) print_warnings(report.warnings, streams);
   if (json) {

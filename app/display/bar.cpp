@@ -89,8 +89,7 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     parts.push_back({"epoch", epoch, 0, priority_of_epoch});
     if (state.epoch_elapsed >= 0 && state.epoch_left >= 0) {
       parts.push_back(
-          {"",
-           fmt::format("({}, {} left)", train::clock_time(state.epoch_elapsed), train::clock_time(state.epoch_left)), 1,
+          {"", fmt::format("({}, {} left)", run::clock_time(state.epoch_elapsed), run::clock_time(state.epoch_left)), 1,
            priority_of_epoch_times});
     }
   }
@@ -102,24 +101,24 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
     const int priority = i == 0 ? 2 : priority_of_metrics + static_cast<int>(i);
     // The best and the worst are those of a line, and so is the median beside them.
     const double shown = i == 0 && state.loss ? state.loss->median : value;
-    parts.push_back({shown_name(name), fmt::format("{:>7}", train::compact(shown)), 2, priority});
+    parts.push_back({shown_name(name), fmt::format("{:>7}", run::compact(shown)), 2, priority});
     if (i > 0 || !state.loss) continue;
-    const train::Spread& loss = *state.loss;
+    const run::Spread& loss = *state.loss;
     if (extremes == Extremes::short_form) {
-      const std::string range = fmt::format("({} to {})", train::compact(loss.best), train::compact(loss.worst));
+      const std::string range = fmt::format("({} to {})", run::compact(loss.best), run::compact(loss.worst));
       parts.push_back({"", range, 1, priority_of_extremes});
       continue;
     }
     const auto extreme = [&](const char* label, double of_member, std::int64_t member) {
-      parts.push_back({label, fmt::format("{:>7} ({})", train::compact(of_member), member), 2, priority_of_extremes});
+      parts.push_back({label, fmt::format("{:>7} ({})", run::compact(of_member), member), 2, priority_of_extremes});
     };
     extreme("best", loss.best, loss.best_member);
     extreme("worst", loss.worst, loss.worst_member);
   }
   if (state.evaluation) {
     const BarState::Evaluation& found = *state.evaluation;
-    parts.push_back({shown_name(found.measure), train::compact(found.last), 2, priority_of_evaluation});
-    parts.push_back({"", fmt::format("(best {})", train::compact(found.best)), 1, priority_of_best});
+    parts.push_back({shown_name(found.measure), run::compact(found.last), 2, priority_of_evaluation});
+    parts.push_back({"", fmt::format("(best {})", run::compact(found.best)), 1, priority_of_best});
   }
   const auto speed = [&](double per_second, const char* unit, int priority) {
     if (!(per_second > 0 && per_second < 1e15)) return;
@@ -130,12 +129,12 @@ std::vector<Part> parts_of(const BarState& state, double fraction, Extremes extr
   speed(state.steps_per_second, "steps/s", priority_of_steps);
   speed(state.examples_per_second, "examples/s", priority_of_examples);
   if (state.seconds < 0 && state.elapsed >= 0) {
-    parts.push_back({"elapsed", train::clock_time(state.elapsed), 2, priority_of_elapsed});
+    parts.push_back({"elapsed", run::clock_time(state.elapsed), 2, priority_of_elapsed});
   }
   if (state.seconds >= 0) {
-    parts.push_back({"", train::duration(state.seconds), 2, priority_of_time});
+    parts.push_back({"", run::duration(state.seconds), 2, priority_of_time});
   } else if (state.seconds_left >= 0) {
-    parts.push_back({"left", train::clock_time(state.seconds_left), 2, priority_of_time});
+    parts.push_back({"left", run::clock_time(state.seconds_left), 2, priority_of_time});
   }
   return parts;
 }
@@ -199,7 +198,7 @@ std::string work_line(const WorkState& state, const BarStyle& style) {
     parts.push_back({"", fmt::format("{}/{}", state.done, state.total), 2, priority_of_step});
   }
   if (state.seconds_left >= 0) {
-    parts.push_back({"left", train::clock_time(state.seconds_left), 2, priority_of_time});
+    parts.push_back({"left", run::clock_time(state.seconds_left), 2, priority_of_time});
   }
   return fitted_line(std::move(parts), fraction, style);
 }

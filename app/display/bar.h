@@ -13,8 +13,8 @@ namespace pmaptrain::display {
 struct BarState {
   std::int64_t step = 0, steps = 0;    // completed; planned in total
   std::int64_t epoch = 0, epochs = 0;  // 0: not known
-  train::Measures measures;            // the first is the loss
-  std::optional<train::Spread> loss;   // of several members, whose medians the measures are
+  run::Measures measures;              // the first is the loss
+  std::optional<run::Spread> loss;     // of several members, whose medians the measures are
   double examples_per_second = 0;      // of the last log; 0: not known
   double seconds_left = -1;            // negative: not known
   double seconds = -1;                 // of an ended run, shown instead of the time left

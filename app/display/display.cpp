@@ -20,9 +20,9 @@
 namespace pmaptrain::display {
 namespace {
 
-using train::Field;
-using train::Line;
-using train::LineKind;
+using run::Field;
+using run::Line;
+using run::LineKind;
 
 constexpr double redraw_seconds = 1.0 / 15;
 constexpr int assumed_width = 80, least_width = 5;
@@ -68,7 +68,7 @@ Line shortened(Line line, int width) {
     const auto most = std::max_element(line.fields.begin(), line.fields.end(),
                                        [](const Field& a, const Field& b) { return next_of(a) <= next_of(b); });
     const int next = most == line.fields.end() ? 0 : next_of(*most);
-    if (next < train::expendable_alignment && line.lead > 0) {
+    if (next < run::expendable_alignment && line.lead > 0) {
       line.lead = 0;
       continue;
     }
@@ -139,19 +139,19 @@ std::string line_of_signal(int signal) {
   return "stopping after this step, with a checkpoint; " + again + "\n";
 }
 
-class MuteDisplay : public train::Consumer {
+class MuteDisplay : public run::Consumer {
  public:
-  void on(const train::Event&) override {}
+  void on(const run::Event&) override {}
 };
 
 // Only what went wrong.
-class SilentDisplay : public train::Consumer {
+class SilentDisplay : public run::Consumer {
  public:
   SilentDisplay(const Terminal& terminal, const std::atomic<int>* stop)
       : terminal_(terminal), printer_(terminal.fd, false, stop) {}
 
-  void on(const train::Event& event) override {
-    if (!std::holds_alternative<train::Warned>(event)) return;
+  void on(const run::Event& event) override {
+    if (!std::holds_alternative<run::Warned>(event)) return;
     for (const Line& line : lines_(event)) {
       printer_.print(line_text(line, text_columns(terminal_.width), terminal_.color), 1, keep_of(line));
     }
@@ -160,16 +160,16 @@ class SilentDisplay : public train::Consumer {
  private:
   Terminal terminal_;
   LinePrinter printer_;
-  train::EventLines lines_;
+  run::EventLines lines_;
 };
 
 // One line an event, whole lines only: for pipes, files and terminals that cannot move.
-class PlainDisplay : public train::Consumer {
+class PlainDisplay : public run::Consumer {
  public:
   PlainDisplay(const Terminal& terminal, bool verbose, const std::atomic<int>* stop)
       : terminal_(terminal), printer_(terminal.fd, false, stop, line_of_signal, terminal.width), lines_(verbose) {}
 
-  void on(const train::Event& event) override {
+  void on(const run::Event& event) override {
     const std::vector<Line> lines = lines_(event);
     if (lines.empty()) return;
     std::string text;
@@ -185,11 +185,11 @@ class PlainDisplay : public train::Consumer {
 
   Terminal terminal_;
   LinePrinter printer_;
-  train::EventLines lines_;
+  run::EventLines lines_;
 };
 
 // The same lines, above a bar.
-class BarDisplay : public train::Consumer {
+class BarDisplay : public run::Consumer {
  public:
   BarDisplay(Terminal terminal, bool verbose, const std::atomic<int>* stop)
       : terminal_(std::move(terminal)),
@@ -198,15 +198,14 @@ class BarDisplay : public train::Consumer {
 
   bool wants_live_measures() const override { return true; }
 
-  void on(const train::Event& event) override {
+  void on(const run::Event& event) override {
     const std::vector<Line> lines = lines_(event);
     const bool was_running = progress_.is_running();
     const double now = terminal_.now();
     progress_.take(event, now);
-    if (std::holds_alternative<train::Ended>(event) && was_running) printer_.keep_status(line(columns()));
+    if (std::holds_alternative<run::Ended>(event) && was_running) printer_.keep_status(line(columns()));
     if (!lines.empty()) return print(lines, now);
-    const bool moves =
-        std::holds_alternative<train::Progressed>(event) || std::holds_alternative<train::Working>(event);
+    const bool moves = std::holds_alternative<run::Progressed>(event) || std::holds_alternative<run::Working>(event);
     // What comes before the run is told at once: it may take long.
     if (!moves || (was_running && now - drawn_ < redraw_seconds)) return;
     drawn_ = now;
@@ -234,14 +233,14 @@ class BarDisplay : public train::Consumer {
 
   Terminal terminal_;
   LinePrinter printer_;
-  train::EventLines lines_;
+  run::EventLines lines_;
   RunProgress progress_;
   double drawn_ = -1;
 };
 
 }  // namespace
 
-std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
+std::unique_ptr<run::Consumer> make_display(const DisplayOptions& options, Terminal terminal) {
   if (options.mute) return std::make_unique<MuteDisplay>();
   if (is_silent(options)) {
     return std::make_unique<SilentDisplay>(terminal, options.stop);
@@ -252,7 +251,7 @@ std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Ter
   return std::make_unique<BarDisplay>(std::move(terminal), options.verbose, options.stop);
 }
 
-std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options) {
+std::unique_ptr<run::Consumer> make_display(const DisplayOptions& options) {
   return make_display(options, standard_error(options.color));
 }
 

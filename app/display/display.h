@@ -25,7 +25,7 @@ inline bool is_silent(const DisplayOptions& options) { return options.quiet || o
 // lines. It never blocks on its output, except for its destructor, which removes an unfinished bar and waits until all
 // lines are written, so that an Error that ends the run is printed after them. Events must come from one thread at a
 // time. Throws Error (resource) if its thread cannot be started.
-std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options);
-std::unique_ptr<train::Consumer> make_display(const DisplayOptions& options, Terminal terminal);
+std::unique_ptr<run::Consumer> make_display(const DisplayOptions& options);
+std::unique_ptr<run::Consumer> make_display(const DisplayOptions& options, Terminal terminal);
 
 }  // namespace pmaptrain::display

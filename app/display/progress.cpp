@@ -29,7 +29,7 @@ void MovingMean::add(double value) {
   value_ = sum_ / weight_;
 }
 
-void RunProgress::take(const train::Event& event, double now) {
+void RunProgress::take(const run::Event& event, double now) {
   std::visit([&](const auto& e) { take(e, now); }, event);
 }
 
@@ -37,7 +37,7 @@ std::string RunProgress::line(const BarStyle& style) const {
   return work_ ? work_line(*work_, style) : bar_line(state_, style);
 }
 
-void RunProgress::take(const train::Started& event, double now) {
+void RunProgress::take(const run::Started& event, double now) {
   *this = {};
   running_ = true;
   started_ = now;
@@ -49,13 +49,13 @@ void RunProgress::take(const train::Started& event, double now) {
   state_.step = event.first_step;
   state_.steps = event.steps;
   if (steps_per_epoch_ > 0) {
-    state_.epochs = train::epochs_of(event);
+    state_.epochs = run::epochs_of(event);
     state_.epoch = event.steps > 0 ? std::min(event.first_step, event.steps - 1) / steps_per_epoch_ + 1 : 0;
   }
   work_ = WorkState{"the first step", 0, 0, -1};
 }
 
-void RunProgress::take(const train::Working& event, double now) {
+void RunProgress::take(const run::Working& event, double now) {
   if (!work_ || work_->what != event.what) work_began_ = now;
   work_ = WorkState{event.what, event.done, event.total, -1};
   if (event.done > 0 && event.total > 0) {
@@ -65,7 +65,7 @@ void RunProgress::take(const train::Working& event, double now) {
   speed_.reset();
 }
 
-void RunProgress::take(const train::Progressed& event, double now) {
+void RunProgress::take(const run::Progressed& event, double now) {
   work_.reset();
   state_.step = event.step;
   state_.elapsed = now - started_;
@@ -101,16 +101,16 @@ void RunProgress::measure_speed(std::int64_t step, double now) {
   }
 }
 
-void RunProgress::measure_epoch(const train::Progressed& event, double now) {
+void RunProgress::measure_epoch(const run::Progressed& event, double now) {
   if (event.epoch == state_.epoch || steps_per_epoch_ <= 0) return;
   epoch_ = {now, (event.epoch - 1) * steps_per_epoch_};
 }
 
-void RunProgress::take(const std::vector<train::Logged>& event, double now) {
+void RunProgress::take(const std::vector<run::Logged>& event, double now) {
   work_.reset();
   if (event.empty()) return;
   logged_ = now;
-  const train::MemberSummary summary = train::summary_of(event);
+  const run::MemberSummary summary = run::summary_of(event);
   state_.step = event.front().step;
   state_.epoch = event.front().epoch;
   state_.measures = summary.medians;
@@ -125,12 +125,12 @@ void RunProgress::show_moving() {
 }
 
 // Of the split that decides, which is the first that is evaluated.
-void RunProgress::take(const std::vector<train::Evaluated>& event, double) {
+void RunProgress::take(const std::vector<run::Evaluated>& event, double) {
   work_.reset();
   if (event.empty()) return;
   if (evaluated_split_.empty()) evaluated_split_ = event.front().split;
   if (event.front().split != evaluated_split_) return;
-  const train::Measures medians = train::summary_of(event).medians;
+  const run::Measures medians = run::summary_of(event).medians;
   const auto found =
       std::find_if(medians.begin(), medians.end(), [&](const auto& m) { return m.first == best_metric_; });
   const auto& [name, value] = found != medians.end() ? *found : medians.front();
@@ -144,7 +144,7 @@ void RunProgress::take(const std::vector<train::Evaluated>& event, double) {
   state_.evaluation = shown;
 }
 
-void RunProgress::take(const train::Ended& event, double now) {
+void RunProgress::take(const run::Ended& event, double now) {
   if (!running_) return;
   work_.reset();
   running_ = false;

@@ -27,23 +27,23 @@ class MovingMean {
 // Times are in seconds on any steady clock.
 class RunProgress {
  public:
-  void take(const train::Event& event, double now);
+  void take(const run::Event& event, double now);
   // The run's bar, or the one of what is done between steps.
   std::string line(const BarStyle& style) const;
   bool is_running() const { return running_; }
 
  private:
-  void take(const train::Started& event, double now);
-  void take(const train::Working& event, double now);
-  void take(const train::Progressed& event, double now);
-  void take(const std::vector<train::Logged>& event, double now);
-  void take(const std::vector<train::Evaluated>& event, double now);
-  void take(const train::Ended& event, double now);
+  void take(const run::Started& event, double now);
+  void take(const run::Working& event, double now);
+  void take(const run::Progressed& event, double now);
+  void take(const std::vector<run::Logged>& event, double now);
+  void take(const std::vector<run::Evaluated>& event, double now);
+  void take(const run::Ended& event, double now);
   template <class E>
   void take(const E&, double) {}
   void show_moving();
   void measure_speed(std::int64_t step, double now);
-  void measure_epoch(const train::Progressed& event, double now);
+  void measure_epoch(const run::Progressed& event, double now);
 
   BarState state_;
   std::optional<WorkState> work_;

@@ -45,7 +45,7 @@ std::vector<std::string> head_parts(const sweep::Progress& progress, const spec:
     const std::string metric = is_narrow ? "" : printable(sweep.metric) + " ";
     parts.push_back(fmt::format("best {}{:.6g} (trial {})", metric, *progress.best->value, progress.best->number));
   }
-  if (progress.seconds_left) parts.push_back(train::clock_time(*progress.seconds_left) + " left");
+  if (progress.seconds_left) parts.push_back(run::clock_time(*progress.seconds_left) + " left");
   parts.push_back(fmt::format("{} running", with_commas(progress.running)));
   parts.push_back(fmt::format("{} waiting", with_commas(progress.waiting)));
   if (progress.failed > 0) parts.push_back(fmt::format("{} failed", with_commas(progress.failed)));
@@ -104,7 +104,7 @@ struct Column {
   }
 };
 
-std::string number_text(const std::optional<double>& value) { return value ? train::compact(*value) : "-"; }
+std::string number_text(const std::optional<double>& value) { return value ? run::compact(*value) : "-"; }
 
 std::string share_text(const sweep::RunningTrial& trial) {
   if (trial.steps <= 0) return "-";

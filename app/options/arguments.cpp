@@ -5,9 +5,9 @@
 #include <charconv>
 
 #include "app/display/terminal.h"
-#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
+#include "core/hints/hints.h"
 #include "core/spec/keys.h"
 #include "core/spec/meant.h"
 

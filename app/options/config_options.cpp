@@ -82,7 +82,7 @@ double ConfigOptions::threshold_of(const std::string& text) {
 }
 
 spec::ConfigText read_config(ConfigOptions& options, const Streams& streams) {
-  const train::FirstProcess first(streams.job);
+  const run::FirstProcess first(streams.job);
   spec::ConfigText config;
   config.text = first.text([&] {
     config = spec::read_config(options.config);
@@ -150,7 +150,7 @@ std::string shown_checkpoint(const std::string& chosen, const std::string& name)
 
 std::string left_out_text(const std::vector<std::int64_t>& members) {
   const bool one = members.size() == 1;
-  return train::names_of(members) + (one ? " has" : " have") + " no best checkpoint and " + (one ? "is" : "are") +
+  return run::names_of(members) + (one ? " has" : " have") + " no best checkpoint and " + (one ? "is" : "are") +
          " left out: no evaluation gave " + (one ? "it" : "them") +
          " a best value; --checkpoint last has the parameters after the last step";
 }
@@ -158,7 +158,7 @@ std::string left_out_text(const std::vector<std::int64_t>& members) {
 std::vector<std::string> notes_of_default(const std::string& run, const std::string& chosen,
                                           const std::vector<std::string>& names) {
   if (chosen != "best" || names.empty()) return {};
-  const std::optional<std::string> last = train::last_checkpoint(run);
+  const std::optional<std::string> last = run::last_checkpoint(run);
   if (!last || std::all_of(names.begin(), names.end(), [&](const std::string& name) { return name == *last; }))
     return {};
   const std::string best = names.size() == 1 ? names.front() : "of each member its own";

@@ -11,7 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -114,7 +114,7 @@ std::string trace_text(const std::optional<train::TraceSummary>& summary, int co
     shares.push_back({fmt::format("worker {}", w), share_text(busy), share_text(waits), share_text(1 - busy - waits)});
   }
   for (std::vector<std::string>& row : device_rows(summary->devices)) shares.push_back(std::move(row));
-  out += report::columns(shares, {false, true, true, true}, columns);
+  out += in_columns(shares, {false, true, true, true}, columns);
   double total = 0, shown = 0;
   for (const train::TraceSummary::Item& item : summary->items) total += item.seconds;
   std::vector<std::vector<std::string>> items{{"from", "op", "time a step", "% of work"}};
@@ -128,7 +128,7 @@ std::string trace_text(const std::optional<train::TraceSummary>& summary, int co
     shown += item.seconds;
   }
   if (summary->items.size() > most_item_rows) add("others", "", total - shown);
-  return out + "\n" + report::columns(items, {false, false, true, true}, columns);
+  return out + "\n" + in_columns(items, {false, false, true, true}, columns);
 }
 
 }  // namespace pmaptrain::app

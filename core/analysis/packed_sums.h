@@ -8,11 +8,11 @@
 
 namespace pmaptrain {
 
-// A `pack` whose bucket is read by a sum over devices alone (`psum`). A backend may then add each packed array straight
-// into its place in the summed bucket, without copying the arrays into a bucket first.
+// A `pack` whose bucket is read by a sum over devices alone (`psum`, `psum_scatter`). A backend may then add each
+// packed array straight into its place in the summed bucket, without copying the arrays into a bucket first.
 struct PackedSum {
   const Equation* pack = nullptr;
-  Value sum;  // the summed bucket
+  const Equation* sum = nullptr;
 };
 
 // The packed sums of a program, those inside of loops excepted. A key is the id of a bucket before the sum.

@@ -2,6 +2,10 @@
 // all devices laid one after another.
 #pragma once
 
+#include <map>
+#include <vector>
+
+#include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
 
 namespace pmaptrain {
@@ -33,6 +37,14 @@ bool runs_on_pieces(const RowFacts& rows, const Equation& equation);
 // a matrix product reads a weight that varies over `replicas`, no piece may contain rows of two replicas. Nor may it if
 // it reads rows that do not vary over `replicas`: these would not lie one after another.
 AxisSet axes_that_bound_pieces(const Program& program, const Facts& facts, const RowFacts& rows, AxisSet varying);
+
+// By value: the axes along which all rows of a sum over rows (RowKind::partial) must have the same position. It serves
+// a backend without pieces, where each sum adds the rows of as many devices as it may. A sum that devices only add to
+// each other adds the rows of all devices. A sum that each device reads for itself adds the rows of one device. Sums
+// that one equation makes, or adds to each other, have the same axes. The packs in `packed` are never made, so their
+// operands do not share axes. A uniform value also has axes: those of what it is computed from.
+std::vector<AxisSet> axes_that_bound_sums(const Program& program, const Facts& facts, const RowFacts& rows,
+                                          const std::map<std::int32_t, PackedSum>& packed);
 
 // Calls f(value) for each value that an output, an update, or an equation that needs all rows reads. A sum over rows
 // that is read so must be complete. `f` may replace the value, where the program is not constant.

@@ -200,8 +200,7 @@ std::size_t available_memory() {
 void demand_memory(std::size_t needed, const std::string& what, const std::string& help) {
   const std::size_t available = available_memory();
   if (needed <= available) return;
-  fail_resource(what + " needs " + human_bytes(static_cast<double>(needed)) + " of memory, and " +
-                    human_bytes(static_cast<double>(available)) + " is available",
+  fail_resource(what + " needs " + human_bytes(needed) + " of memory, and " + human_bytes(available) + " is available",
                 help);
 }
 

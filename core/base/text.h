@@ -1,6 +1,7 @@
 // Small text utilities: joining, UTF-8, display width, nearest spelling, exact numbers.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -47,6 +48,10 @@ std::string with_commas(std::int64_t value);
 std::string counted(std::int64_t count, std::string_view noun);
 // "1.5 MiB", "832 B"
 std::string human_bytes(double bytes);
+template <std::integral T>
+std::string human_bytes(T bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
 // Four significant digits with an SI prefix from nano to tera: "14.92 ms", "303.8 GFLOP/s", "0 s".
 std::string with_prefix(double value, std::string_view unit);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace pmaptrain {
@@ -228,6 +229,45 @@ std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, i
     used += gap + widths[i];
   }
   return bands;
+}
+
+namespace {
+
+std::vector<int> widths_of(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<int> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  return widths;
+}
+
+}  // namespace
+
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right, int columns,
+                       std::size_t bold) {
+  const std::vector<int> widths = widths_of(rows);
+  std::string out;
+  for (const std::vector<std::size_t>& band : bands_of(widths, columns)) {
+    if (!out.empty()) out += "\n";
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      std::string line;
+      for (const std::size_t i : band) {
+        const std::string cell = i < rows[r].size() ? rows[r][i] : "";
+        const std::string gap(static_cast<std::size_t>(widths[i] - display_width(cell)), ' ');
+        line += "  " + (i < right.size() && right[i] ? gap + cell : cell + gap);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      out += r < bold ? "\x1b[1m" + line + "\x1b[0m\n" : line + "\n";
+    }
+  }
+  return out;
+}
+
+int columns_of_table(const std::vector<std::vector<std::string>>& rows) {
+  int columns = 0;
+  for (const int width : widths_of(rows)) columns += 2 + width;
+  return columns;
 }
 
 }  // namespace pmaptrain

@@ -44,4 +44,12 @@ std::string definitions(const std::vector<Definition>& all, int columns, int wid
 // has no band of its own. One band if there is no terminal (0 or less).
 std::vector<std::vector<std::size_t>> bands_of(const std::vector<int>& widths, int columns);
 
+// The lines of a table, with two spaces before every column: the first is aligned left, as are the others unless
+// `right` marks them. In a terminal of fewer `columns`, its bands (bands_of()) with an empty line between them. The
+// first `bold` rows are set in bold by ANSI sequences.
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right,
+                       int columns = 0, std::size_t bold = 0);
+// The terminal columns of such a table in one band.
+int columns_of_table(const std::vector<std::vector<std::string>>& rows);
+
 }  // namespace pmaptrain

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,21 +13,14 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/base/field.h"
 #include "core/base/shape.h"
+#include "core/data/channels.h"
 #include "core/data/encoding.h"
-#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
-// The inputs or the targets of one example: element type and shape, without the example dimension.
-struct Field {
-  DType dtype = DType::f32;
-  Shape shape;
-  std::string origin = {};  // for messages: "array 'y' of 'file'"; empty if not from a file
-  std::string stored = {};  // "i64", where the file has integers, which are read as numbers of f32; else empty
-  std::int64_t tokens = 0;  // where these are tokens: how many kinds there are, as of bytes 256; 0 if that is unknown
-  std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
-};
+using pmaptrain::Field;
 
 // The target of examples without targets.
 inline Field no_target() { return {DType::f32, {0}}; }
@@ -123,7 +117,11 @@ struct Source {
   std::vector<Diagnostic> warnings;        // of splits on which a measurement means less than it seems to
   std::vector<std::string> empty_folders;  // of images: those of classes that have none for training
   Encoding encoding;
-  std::optional<spec::Channels> channels;  // of npz, where `auto` was decided
+  std::optional<Channels> channels;  // of npz, where `auto` was decided
+  // Of a table that is divided by groups: the group of each example of the training split.
+  std::shared_ptr<const std::vector<std::uint32_t>> groups;
+  // Completes the encoding by what only the examples tell that are trained on, without those that are kept aside.
+  std::function<void(Source& source)> learn;
 
   std::shared_ptr<const Dataset>& of(Split split);
   const std::shared_ptr<const Dataset>& of(Split split) const;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/field.h"
+
 namespace pmaptrain::data {
 
 struct Encoding {
@@ -25,12 +27,10 @@ struct Encoding {
   std::int64_t labels = 0;
   // How many classes there are; 0 if that is not known.
   std::int64_t class_count() const { return classes.empty() ? labels : static_cast<std::int64_t>(classes.size()); }
+  std::int64_t features = 0;        // of rows that leave zeros out: how many numbers an example has; else 0
   std::vector<std::int64_t> image;  // of an image folder: height, width and channels of the inputs; else empty
-  // For `normalize: auto`: one mean and one standard deviation for each channel or column.
-  struct Statistics {
-    std::vector<double> mean, std;
-    friend bool operator==(const Statistics&, const Statistics&) = default;
-  };
+  using Statistics = FieldStatistics;
+  // For `normalize: auto`: of each channel or column.
   std::optional<Statistics> statistics;
   // For `normalize_targets`: statistics of each number of a target, or of its log(1 + target).
   std::optional<Statistics> targets;

@@ -105,7 +105,7 @@ Bytes map_file(const std::string& path) {
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::not_enough_memory) fail_to_open(path, error.code().value());
     fail_resource(fmt::format("'{}' cannot be mapped: its {} do not fit in the address space of the process", path,
-                              human_bytes(static_cast<double>(status.st_size))),
+                              human_bytes(status.st_size)),
                   "check the limits on address space (ulimit -v) and on mappings (vm.max_map_count)");
   }
 }
@@ -125,17 +125,6 @@ std::vector<std::byte> read_file(const std::string& path, std::size_t most) {
     done += static_cast<std::size_t>(got);
   }
   return bytes;
-}
-
-Memory allocate(std::uint64_t bytes, std::string_view name) {
-  demand_memory(bytes, std::string(name));
-  try {
-    std::shared_ptr<std::byte[]> owner(new std::byte[bytes]);  // not zeroed: the caller fills it
-    std::byte* const start = owner.get();
-    return {std::move(owner), {start, static_cast<std::size_t>(bytes)}};
-  } catch (const std::bad_alloc&) {
-    fail_resource(fmt::format("{} needs {} bytes of memory, which are not available", name, bytes));
-  }
 }
 
 struct Inflater::State {

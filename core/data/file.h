@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/memory.h"
 #include "core/data/mapping.h"
 
 namespace pmaptrain::data {
@@ -89,13 +90,6 @@ decltype(auto) at_place(const Place& place, F&& f) {
     throw_at(place, error);
   }
 }
-
-// Uninitialised memory. Throws Error (resource) if there is not enough.
-struct Memory {
-  std::shared_ptr<std::byte[]> owner;
-  std::span<std::byte> view;
-};
-Memory allocate(std::uint64_t bytes, std::string_view name);
 
 enum class Compression { gzip, raw_deflate };
 

@@ -1,14 +1,31 @@
 // Rows and files that cannot be read, which `on_error: skip` leaves out.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/declare/kind.h"
 
 namespace pmaptrain::data {
+
+// What becomes of rows and files that cannot be read.
+enum class OnError { error, skip };
+constexpr std::array<declare::Word<OnError>, 2> words_of(declare::Tag<OnError>) {
+  return {{{"error", OnError::error}, {"skip", OnError::skip}}};
+}
+
+// The key of a source of rows.
+inline declare::Key rows_on_error_key() {
+  return {.path = "on_error",
+          .meaning =
+              "Rows that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+              "its share, as long as they are no more than 1 % of a split, or one row.",
+          .example = "on_error: skip"};
+}
 
 struct SkippedRow {
   std::int64_t row = 0;  // among all rows, or files

@@ -357,7 +357,7 @@ std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>&
   return weights;
 }
 
-Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales, bool exact) {
+Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<TargetScale>& scales, bool exact) {
   const std::size_t width = scales.size();
   std::vector<float> rounded(width);
   std::vector<double> target(width);
@@ -369,7 +369,7 @@ Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<s
       std::copy(rounded.begin(), rounded.end(), target.begin());
     }
     for (std::size_t c = 0; c < width; ++c) {
-      if (scales[c] == spec::TargetScale::log) target[c] = std::log1p(target[c]);
+      if (scales[c] == TargetScale::log) target[c] = std::log1p(target[c]);
     }
   };
   const auto for_each = [&](auto&& take) {
@@ -396,29 +396,29 @@ Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<s
   for (double& std : statistics.std) std = deviation_of(std / total);
   dataset.check_intact();
   for (std::size_t c = 0; c < width; ++c) {
-    if (scales[c] != spec::TargetScale::none) continue;
+    if (scales[c] != TargetScale::none) continue;
     statistics.mean[c] = 0;
     statistics.std[c] = 1;
   }
   return statistics;
 }
 
-bool needs_exact_inputs(const Dataset& dataset, const spec::Normalize& statistics) {
+bool needs_exact_inputs(const Dataset& dataset, const std::vector<double>& deviations) {
   if (!dataset.rounds_inputs()) return false;
   const Roundings found =
       rounding_of(dataset, channels_of(dataset.input()),
                   [&](std::int64_t first, std::int64_t last) { return read_exact_inputs(dataset, first, last); });
-  return matters(found, statistics.std);
+  return matters(found, deviations);
 }
 
-bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
+bool needs_exact_targets(const Dataset& dataset, const std::vector<TargetScale>& scales,
                          const Encoding::Statistics& statistics) {
   if (!dataset.rounds_targets()) return false;
   const Roundings found = rounding_of(dataset, scales.size(), [&](std::int64_t first, std::int64_t last) {
     return read_exact_targets(dataset, first, last);
   });
   for (std::size_t c = 0; c < found.size(); ++c) {
-    if (scales[c] == spec::TargetScale::automatic && found[c].matters(statistics.std[c])) return true;
+    if (scales[c] == TargetScale::automatic && found[c].matters(statistics.std[c])) return true;
   }
   return false;
 }

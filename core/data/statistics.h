@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/spec/data.h"
 
 namespace pmaptrain::data {
+
+// What brings an output's targets near 0 and 1: the mean and the standard deviation of the training split; `log`: those
+// of log(1 + target).
+enum class TargetScale { none, automatic, log };
 
 // The mean and the population standard deviation of each channel, the last dimension of the inputs, over all examples:
 // in f64, with bytes as 0 to 1, and 1 in place of a standard deviation of 0. With `exact`, numbers are those that the
@@ -23,14 +26,13 @@ Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>&
 
 // Measures each number of the targets. Examples are weighted if they have weights. `scales`, one for each number: of
 // log(1 + target), or 0 and 1 for numbers that stay as they are.
-Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
-                                     bool exact = true);
+Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<TargetScale>& scales, bool exact = true);
 
-// Whether f32 holds too little of the numbers that a file has for statistics like these: an integer is another one in
-// f32, or a number moves by more than 1e-5 standard deviations.
-bool needs_exact_inputs(const Dataset& dataset, const spec::Normalize& statistics);
+// Whether f32 holds too little of the numbers that a file has for standard deviations like these: an integer is another
+// one in f32, or a number moves by more than 1e-5 standard deviations.
+bool needs_exact_inputs(const Dataset& dataset, const std::vector<double>& deviations);
 // Logarithms keep the digits that f32 has of a target.
-bool needs_exact_targets(const Dataset& dataset, const std::vector<spec::TargetScale>& scales,
+bool needs_exact_targets(const Dataset& dataset, const std::vector<TargetScale>& scales,
                          const Encoding::Statistics& statistics);
 
 // A channel, or a number of a target, whose different numbers are fewer in f32.

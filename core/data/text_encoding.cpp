@@ -14,7 +14,6 @@ namespace pmaptrain::data {
 namespace {
 
 using namespace std::string_view_literals;
-using spec::TextEncoding;
 
 constexpr char32_t none = 0xffffffff;
 

@@ -44,6 +44,7 @@ class TypeOf {
 struct Key {
   std::string path = {};  // dotted; the items of a list have no segment
   TypeOf type = {};
+  bool is_path = false;  // of a text: that of a file or folder
   Need need = Need::optional;
   std::string fallback = {};  // YAML; empty: none
   double low = 0.0, high = largest_integer;
@@ -55,6 +56,7 @@ struct Key {
   bool or_zero = false;             // of a duration, or of each of a list of them: it may be 0
   bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
   bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
+  bool identifier = false;          // of a text: letters, digits and '_', no digit first
   bool varies = false;              // whether the members of an ensemble may have different values
   std::optional<Structural> structural = {};  // of a key that varies
   std::string_view fixed = {};                // of a key that varies: why no step of a run can change it

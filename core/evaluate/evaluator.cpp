@@ -16,33 +16,36 @@
 #include "core/base/text.h"
 #include "core/evaluate/member_outputs.h"
 #include "core/evaluate/threshold.h"
+#include "core/metrics/confusion_matrix.h"
 #include "core/model/batch.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/run/checkpoint.h"
 #include "core/run/run_folder.h"
+#include "core/setup/data_checks.h"
 #include "core/setup/memory.h"
 #include "core/setup/processes.h"
+#include "core/setup/programs.h"
 #include "core/setup/restore.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::string>& name) {
   std::vector<std::string> names;
   for (const data::Split split : data::all_splits) {
-    if (data::has_split(spec, split)) names.emplace_back(data::name_of(split));
+    if (input::has_split(spec, split)) names.emplace_back(data::name_of(split));
   }
   if (!name) {
     for (const data::Split split : {data::Split::test, data::Split::validation}) {
-      if (data::has_split(spec, split)) return split;
+      if (input::has_split(spec, split)) return split;
     }
     fail_usage("the data has neither a test nor a validation split", "there is train: add --split train");
   }
   const std::optional<data::Split> split = data::split_named(*name);
-  if (!split || !data::has_split(spec, *split)) {
+  if (!split || !input::has_split(spec, *split)) {
     fail_usage("the data has no split '" + *name + "'",
                names.size() == 1 ? "there is train: add --split train" : "there are " + join(names, ", "));
   }
@@ -51,7 +54,7 @@ data::Split chosen_split(const spec::DataSpec& spec, const std::optional<std::st
 
 }  // namespace
 
-std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member) {
+std::vector<std::int64_t> chosen_members(const spec::Spec& spec, run::MemberNumber member) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(spec::members(spec)));
   std::iota(all.begin(), all.end(), 0);
   if (!member) return all;
@@ -65,7 +68,7 @@ std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber me
   return {*member};
 }
 
-void check_same_members(const spec::Spec& spec, const RunState& state) {
+void check_same_members(const spec::Spec& spec, const run::RunState& state) {
   const auto shown = [](bool is_ensemble, std::int64_t members) {
     return is_ensemble ? counted(members, "member") : std::string("no ensemble");
   };
@@ -77,14 +80,14 @@ void check_same_members(const spec::Spec& spec, const RunState& state) {
 }
 
 // The bytes of the gathered rows, and of the memory to sort them by a probability.
-std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model) {
+std::size_t gathered_bytes(const setup::EvaluationPlan& plan, const model::Model& model) {
   const auto columns = static_cast<std::size_t>(model::row_size(model));
   const auto rows = static_cast<std::size_t>(plan.batch.rows() * plan.batch.steps_per_epoch);
   constexpr std::size_t order = 48;
   return columns == 0 ? 0 : product_of(rows, columns * sizeof(float) + order);
 }
 
-Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model,
+Evaluator::Evaluator(Module& module, std::size_t entry, const setup::EvaluationPlan& plan, const model::Model& model,
                      std::optional<double> threshold)
     : module_(module),
       entry_(entry),
@@ -93,7 +96,7 @@ Evaluator::Evaluator(Module& module, std::size_t entry, const EvaluationPlan& pl
       threshold_(threshold),
       split_(plan.split),
       loader_(plan.dataset, data::Sampler::in_order(plan.batch.dataset), plan.batch,
-              batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
+              setup::batch_slots(module, entry, *plan.dataset, plan.batch), {0, 0}) {
   const std::size_t bytes = product_of(static_cast<std::size_t>(module.source().members), gathered_bytes(plan, model));
   if (bytes > 0) demand_memory(bytes, "what metrics gather of " + split_, "leave out roc_auc and confusion_matrix");
 }
@@ -102,8 +105,8 @@ void Evaluator::add_step(Sums& sums, std::int64_t member) {
   // The outputs are the parts in their order, followed by the count.
   const auto output = [&](std::size_t i) {
     const Handle value = module_.output(entry_, i);
-    return to_doubles(bytes_here(module_, value, {module_.own_device(), member}),  // waits for the step
-                      module_.type(value).dtype);
+    return setup::to_doubles(setup::bytes_here(module_, value, {module_.own_device(), member}),  // waits for the step
+                             module_.type(value).dtype);
   };
   for (std::size_t i = 0; i < sums.parts.size(); ++i) {
     const std::vector<double> found = output(i);
@@ -161,7 +164,7 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   const Clock::time_point begin = Clock::now();
   loader_.restart(0, batch_.steps_per_epoch);
   Sums none;
-  for (const model::MeasurePart& part : model::measure_parts(model_))
+  for (const metrics::MeasurePart& part : model::measure_parts(model_))
     none.parts.emplace_back(static_cast<std::size_t>(numel(part.shape)));
   std::vector<Sums> sums(members.size(), none);
   const std::int64_t gathered = model::row_size(model_) * batch_.rows() * batch_.steps_per_epoch;
@@ -183,36 +186,36 @@ std::vector<Evaluation> Evaluator::run(std::span<const std::int64_t> members, co
   return evaluations;
 }
 
-std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const RunState& state) {
+std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const run::RunState& state) {
   std::vector<std::int64_t> without;
   for (const std::int64_t member : members) {
-    if (!has_best(state, member)) without.push_back(member);
+    if (!run::has_best(state, member)) without.push_back(member);
   }
-  if (without.size() == members.size()) check_has_best(state, members.front(), "--checkpoint last");
-  std::erase_if(members, [&](std::int64_t member) { return !has_best(state, member); });
+  if (without.size() == members.size()) run::check_has_best(state, members.front(), "--checkpoint last");
+  std::erase_if(members, [&](std::int64_t member) { return !run::has_best(state, member); });
   return without;
 }
 
 CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                            const std::string& checkpoint, const std::optional<std::string>& split,
-                                           spec::Weights weights, MemberNumber member, bool is_own_data,
+                                           spec::Weights weights, run::MemberNumber member, bool is_own_data,
                                            SharedBatches shared, bool verify_data)
     : loaded_(loaded),
       checkpoint_(checkpoint),
       members_(chosen_members(loaded.spec, member)),
-      trained_(load_weights(run_dir, checkpoint, weights, shared.first_process())),
+      trained_(run::load_weights(run_dir, checkpoint, weights, shared.first_process())),
       split_(chosen_split(spec::member_spec(loaded.spec, members_.front()).data, split)),
       shared_(shared) {
-  const RunState& state = trained_.state;
+  const run::RunState& state = trained_.state;
   check_same_members(loaded.spec, state);
   if (checkpoint == "best" && state.is_ensemble) {
-    if (member) check_has_best(state, *member, "--checkpoint last");
+    if (member) run::check_has_best(state, *member, "--checkpoint last");
     left_out_ = remove_members_without_best(members_, state);
   }
   const spec::Spec& spec = spec::member_spec(loaded.spec, members_.front());
   is_own_data = compare_contents(is_own_data, verify_data);
-  data_ = data::open(spec.data, spec.seed, spec::data_mesh(spec.mesh).devices(), split_, &state.encoding,
-                     is_own_data ? &state.encoding : nullptr);
+  data_ = input::open(spec.data, spec.seed, spec::data_mesh(spec.mesh).devices(), split_, &state.encoding,
+                      is_own_data ? &state.encoding : nullptr);
   const bool is_divided = split_ == data::Split::validation && spec.data.validation;
   if (is_own_data && is_divided && data_.train->size() != state.train_examples) {
     data_.notes.push_back("the data has changed: the run trained on " + counted(state.train_examples, "example") +
@@ -227,21 +230,21 @@ CheckpointEvaluation::CheckpointEvaluation(const spec::Loaded& loaded, const std
                     with_commas(taken), counted(taken + data_.train->size(), "example")));
   }
   const model::Model model = model_for(members_.front());
-  model::check_tokens(model, *data_.of(split_), spec.data.source_place);
-  model::check_targets(model, *data_.of(split_), spec.data.source_place);
+  setup::check_tokens(model, *data_.of(split_), spec.data.source_place);
+  setup::check_targets(model, *data_.of(split_), spec.data.source_place);
   if (!shared_.is_alone()) check_processes();
 }
 
 bool CheckpointEvaluation::compare_contents(bool is_own_data, bool verify_data) {
-  const data::Contents& before = trained_.state.contents;
+  const input::Contents& before = trained_.state.contents;
   if (before.empty() && shared_.is_alone()) return is_own_data;
   try {
-    contents_ = data::contents_of(loaded_, split(), verify_data);
+    contents_ = input::contents_of(loaded_, split(), verify_data);
   } catch (const Error&) {
-    return is_own_data;  // data::open() says why it cannot be read
+    return is_own_data;  // input::open() says why it cannot be read
   }
-  const std::string changed = data::difference(before, contents_);
-  if (!is_own_data) return !contents_.empty() && changed.empty() && data::has_all(before, contents_);
+  const std::string changed = input::difference(before, contents_);
+  if (!is_own_data) return !contents_.empty() && changed.empty() && input::has_all(before, contents_);
   // Rows that could not be read may have been repaired.
   if (changed.empty() || !trained_.state.encoding.skipped.empty()) return true;
   throw Error(ExitStatus::data,
@@ -252,7 +255,7 @@ bool CheckpointEvaluation::compare_contents(bool is_own_data, bool verify_data) 
 void CheckpointEvaluation::check_processes() const {
   std::string options = "eval " + split() + " of";
   for (const std::int64_t member : members_) options += " " + std::to_string(member);
-  train::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
+  setup::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
                          {loaded_.resolved, options, data_.description, contents_});
 }
 
@@ -281,14 +284,10 @@ void CheckpointEvaluation::set_threshold(double probability) {
   }
   bool has_one = false;
   for (spec::Spec* const spec : specs) {
-    for (spec::Metric& metric : spec->metrics) {
-      std::visit(
-          [&]<class Kind>(Kind& kind) {
-            if constexpr (requires { kind.threshold; }) kind.threshold = probability;
-            has_one = has_one || requires { kind.threshold; }
-            || std::is_same_v<Kind, spec::metric::ConfusionMatrix>;
-          },
-          metric.kind);
+    for (metrics::Metric& metric : spec->metrics) {
+      const std::optional<metrics::MetricKind> changed = metric.kind->with_threshold(probability);
+      if (changed) metric.kind = *changed;
+      has_one = has_one || changed || metric.kind.as<metrics::ConfusionMatrix>() != nullptr;
     }
   }
   if (has_one) return;
@@ -298,34 +297,34 @@ void CheckpointEvaluation::set_threshold(double probability) {
 }
 
 model::Model CheckpointEvaluation::model_for(std::int64_t member) const {
-  return model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
+  return setup::model_of(spec::member_spec(loaded_.spec, member), data_, *data_.of(split_));
 }
 
 std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
-  const RunState& state = trained_.state;
+  const run::RunState& state = trained_.state;
   const model::Model model = model_for(members_.front());
   // The batches are as large as the run's, so that sums are rounded alike. If batch_size is all, that is the size of
   // the training split.
-  const EvaluationPlan plan =
-      plan_evaluation(model, spec, split_, data_.of(split_),
-                      data::rows_at_once(spec.data, spec::data_mesh(spec.mesh), state.train_examples));
+  const setup::EvaluationPlan plan =
+      setup::plan_evaluation(model, spec, split_, data_.of(split_),
+                             input::rows_at_once(spec.data, spec::data_mesh(spec.mesh), state.train_examples));
   Source source{
-      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch),
+      {{"evaluate", plan.program, input::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch),
         false, false, plan.work}}};
   source.members = std::ssize(members_);
   const std::unique_ptr<Planned> planned =
-      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
-  check_memory(estimate_evaluation(planned->needs()), plan.batch,
-               members_.size() > 1 ? "--member N evaluates one member alone" : "");
+      setup::plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
+  setup::check_memory(setup::estimate_evaluation(planned->needs()), plan.batch,
+                      members_.size() > 1 ? "--member N evaluates one member alone" : "");
   shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
     there.push_back(std::ssize(there));
-    write_group(*module, there.back(), 0, Group::params, trained_.parameters.of_member(member),
-                trained_.parameters.path);
-    set_loss_numbers(*module, model_for(member), there.back());
+    setup::write_group(*module, there.back(), 0, Group::params, trained_.parameters.of_member(member),
+                       trained_.parameters.path);
+    setup::set_loss_numbers(*module, model_for(member), there.back());
   }
   Evaluator evaluator(*module, 0, plan, model, threshold_);
   std::vector<Evaluation> results = run(evaluator, there);
@@ -333,7 +332,7 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
   for (std::size_t m = 0; m < members_.size(); ++m) {
     results[m].member = members_[m];
     results[m].classes = state.encoding.classes;
-    results[m].checkpoint = best ? best_checkpoint(state, members_[m]) : checkpoint_name(state.step);
+    results[m].checkpoint = best ? run::best_checkpoint(state, members_[m]) : run::checkpoint_name(state.step);
   }
   trained_.parameters.file.check_intact();
   shared_.meet();
@@ -341,10 +340,10 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
 }
 
 // A batch has as many rows as training has in memory at once, so that an evaluation needs no more memory than training.
-data::BatchPlan CheckpointEvaluation::batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
+BatchPlan CheckpointEvaluation::batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const {
   const Mesh mesh = spec::data_mesh(spec.mesh);
-  return data::plan_evaluation(dataset.size(), data::rows_at_once(spec.data, mesh, trained_.state.train_examples),
-                               mesh.devices());
+  return input::plan_evaluation(dataset.size(), input::rows_at_once(spec.data, mesh, trained_.state.train_examples),
+                                mesh.devices());
 }
 
 // One module computes the outputs of the members, and another one the measures of their means.
@@ -353,23 +352,24 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const Mesh& mesh = spec.mesh.mesh;
-  const data::BatchPlan batch = batch_plan_of(*dataset, spec);
+  const BatchPlan batch = batch_plan_of(*dataset, spec);
   Program program =
       model::averaged_evaluation_program(model, mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops());
-  const EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
-                            std::make_shared<const Program>(optimize(std::move(program)))};
+  const setup::EvaluationPlan plan{std::string(data::name_of(split_)), dataset, batch,
+                                   std::make_shared<const Program>(setup::optimize(std::move(program)))};
   Source source{
-      {{"evaluate", plan.program, data::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
+      {{"evaluate", plan.program, input::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch)}}};
   // Logarithms are inverted before they are averaged, as predictions are.
   const model::PredictionKind kind =
       model.log_targets.empty() ? model::PredictionKind::logits : model::PredictionKind::values;
   MemberOutputs outputs(spec, model, kind, dataset, plan.batch, members_, trained_.parameters, shared_);
   const std::unique_ptr<Planned> planned =
-      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
-  check_memory(estimate_evaluation(planned->needs()), plan.batch, "--member N evaluates one member alone");
+      setup::plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
+  setup::check_memory(setup::estimate_evaluation(planned->needs()), plan.batch,
+                      "--member N evaluates one member alone");
   shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
-  set_loss_numbers(*module, model, 0);
+  setup::set_loss_numbers(*module, model, 0);
   outputs.restart();
   const auto fill = [&](int slot) {
     outputs.next();
@@ -397,15 +397,15 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
 }
 
 std::string CheckpointEvaluation::checkpoint_name_of_all() const {
-  if (checkpoint_ != "best" || !trained_.state.is_ensemble) return checkpoint_name(trained_.state.step);
-  return members_.size() > 1 ? checkpoint_ : best_checkpoint(trained_.state, members_.front());
+  if (checkpoint_ != "best" || !trained_.state.is_ensemble) return run::checkpoint_name(trained_.state.step);
+  return members_.size() > 1 ? checkpoint_ : run::best_checkpoint(trained_.state, members_.front());
 }
 
 void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& take) const {
   const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
   const model::Model model = model_for(members_.front());
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
-  const data::BatchPlan batch = batch_plan_of(*dataset, spec);
+  const BatchPlan batch = batch_plan_of(*dataset, spec);
   const bool has_classes = model::is_classifier(model);
   const model::PredictionKind kind = has_classes ? model::PredictionKind::logits : model::PredictionKind::values;
   // Values are averaged as they are: those of poisson are rates, and no logarithms.
@@ -432,8 +432,8 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
 
 std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
                                             const std::string& checkpoint, const std::optional<std::string>& split,
-                                            spec::Weights weights, MemberNumber member) {
+                                            spec::Weights weights, run::MemberNumber member) {
   return CheckpointEvaluation(loaded, run_dir, checkpoint, split, weights, member).evaluate_members();
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/data/batches/loader.h"
-#include "core/data/sources/open.h"
 #include "core/evaluate/shared_batches.h"
+#include "core/input/batches/loader.h"
+#include "core/input/open.h"
 #include "core/model/row_metrics.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/events.h"
@@ -21,29 +21,29 @@
 #include "core/runtime/backend.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 struct Evaluation {
   std::string split;
-  Measures measures;
+  run::Measures measures;
   std::int64_t examples = 0;
   double seconds = 0;  // of all members
   std::int64_t member = 0;
   std::string checkpoint = {};            // the checkpoint of evaluate_checkpoint(), "step-00000100"
   std::vector<std::string> classes = {};  // names of classes; empty if they have only numbers
   bool is_of_mean = false;                // whether this evaluates the mean of several members
-  std::optional<model::ConfusionMatrix> confusion = {};
+  std::optional<metrics::Confusion> confusion = {};
 };
 
 // The bytes that an evaluation of one member gathers for metrics that need a row of numbers for each example.
-std::size_t gathered_bytes(const EvaluationPlan& plan, const model::Model& model);
+std::size_t gathered_bytes(const setup::EvaluationPlan& plan, const model::Model& model);
 
 class Evaluator {
  public:
   // `entry` is the module's entry with the program of `plan`, for `model`; module and model outlive this. Starts the
   // thread that reads batches ahead. Throws Error (resource), also if the gathered rows do not fit into memory.
   // The confusion matrix is of `threshold` where there is one (finish_rows).
-  Evaluator(Module& module, std::size_t entry, const EvaluationPlan& plan, const model::Model& model,
+  Evaluator(Module& module, std::size_t entry, const setup::EvaluationPlan& plan, const model::Model& model,
             std::optional<double> threshold = std::nullopt);
 
   // Evaluates the parameters that the module holds for these members, and returns one evaluation for each.
@@ -71,20 +71,20 @@ class Evaluator {
 
   Module& module_;
   std::size_t entry_;
-  data::BatchPlan batch_;
+  BatchPlan batch_;
   const model::Model& model_;
   std::optional<double> threshold_;
   std::string split_;
-  data::Loader loader_;
+  input::Loader loader_;
 };
 
 // The members of a run that are selected: all of them, or `member`. Throws Error (usage) if `member` does not exist.
-std::vector<std::int64_t> chosen_members(const spec::Spec& spec, MemberNumber member);
+std::vector<std::int64_t> chosen_members(const spec::Spec& spec, run::MemberNumber member);
 // Throws Error (usage) if the checkpoint has other members than `spec`. Options may have changed `spec`.
-void check_same_members(const spec::Spec& spec, const RunState& state);
+void check_same_members(const spec::Spec& spec, const run::RunState& state);
 
 // Removes and returns the members without a best checkpoint. Throws Error (usage) if no member has one.
-std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const RunState& state);
+std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>& members, const run::RunState& state);
 
 // Evaluates a checkpoint of a run folder ("last", "best" or a step) on a split; by default on test if there is one,
 // else on validation. Evaluates every member, or `member` alone. For "best", members without a best checkpoint are left
@@ -97,7 +97,7 @@ std::vector<std::int64_t> remove_members_without_best(std::vector<std::int64_t>&
 class CheckpointEvaluation {
  public:
   CheckpointEvaluation(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                       const std::optional<std::string>& split, spec::Weights weights, MemberNumber member,
+                       const std::optional<std::string>& split, spec::Weights weights, run::MemberNumber member,
                        bool is_own_data = true, SharedBatches shared = {}, bool verify_data = false);
 
   // Notes about the data: rows that were left out, categories that the training split does not have.
@@ -132,7 +132,7 @@ class CheckpointEvaluation {
   void predict(const std::function<void(const Predicted&)>& take) const;
 
  private:
-  data::BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
+  BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;
   // Made for each member, because members may have different numbers in the loss.
   model::Model model_for(std::int64_t member) const;
   // Reads the contents of the split's files. Returns whether they are the run's own. Throws Error (data) where they are
@@ -146,11 +146,11 @@ class CheckpointEvaluation {
   spec::Loaded loaded_;
   std::string checkpoint_;
   std::vector<std::int64_t> members_, left_out_;
-  CheckpointWeights trained_;
+  run::CheckpointWeights trained_;
   std::optional<double> threshold_;
   data::Split split_;
   data::Source data_;
-  data::Contents contents_;  // of the files of the split, where they are compared
+  input::Contents contents_;  // of the files of the split, where they are compared
   SharedBatches shared_;
 };
 
@@ -159,6 +159,6 @@ std::vector<Evaluation> evaluate_checkpoint(const spec::Loaded& loaded, const st
                                             const std::string& checkpoint,
                                             const std::optional<std::string>& split = std::nullopt,
                                             spec::Weights weights = spec::Weights::ema,
-                                            MemberNumber member = std::nullopt);
+                                            run::MemberNumber member = std::nullopt);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

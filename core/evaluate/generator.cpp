@@ -5,23 +5,26 @@
 #include <variant>
 
 #include "core/base/error.h"
+#include "core/data/texts/text_source.h"
 #include "core/evaluate/trained_members.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/setup/looking_ahead.h"
+#include "core/setup/options.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"
-#include "core/setup/start.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 // The entries of the module.
 constexpr std::size_t whole_entry = 0, next_entry = 1;
 
 void check_continues_texts(const spec::Spec& spec, const model::Model& model) {
-  if (!std::holds_alternative<spec::TextFiles>(spec.data.source) || model.input.dtype != DType::i32) {
-    fail_usage("--prompt continues texts, and this run was trained on " + spec::to_string(spec.data.source),
+  if (spec.data.source.as<data::TextFiles>() == nullptr || model.input.dtype != DType::i32) {
+    fail_usage("--prompt continues texts, and this run was trained on " + spec.data.source->name(),
                "it needs a run on data.source.text, as `pmaptrain init gpt` has it; --input predicts for a file");
   }
   const bool predicts_each = model.has_sequences() && model.classes() > 0 && model.output.size() == 2;
@@ -31,7 +34,7 @@ void check_continues_texts(const spec::Spec& spec, const model::Model& model) {
                "it needs a model that takes tokens [T] and gives logits [T, V] for the token after each, as "
                "`pmaptrain init gpt` has it; --input predicts for a file");
   }
-  if (const spec::Layer* const layer = first_that_looks_ahead(spec.model.layers)) {
+  if (const layers::Layer* const layer = setup::first_that_looks_ahead(spec.model.layers)) {
     throw Error(ExitStatus::usage, Diagnostic{"config",
                                               layer->place,
                                               "--prompt continues texts, and in this model " + layer->name +
@@ -50,36 +53,36 @@ std::int64_t forgotten(std::int64_t size, std::int64_t positions) {
 }
 
 Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
-                     spec::Weights weights, MemberNumber member) {
+                     spec::Weights weights, run::MemberNumber member) {
   if (loaded.spec.ensemble && !member) {
     fail_usage(
         "--prompt continues a text with one model, and the run has " + std::to_string(spec::members(loaded.spec)),
         "choose one of them: --member 0");
   }
   const TrainedMembers found = load_members(loaded, run_dir, checkpoint, weights, member);
-  const RunState& state = found.trained.state;
+  const run::RunState& state = found.trained.state;
   checkpoint_ = found.checkpoint;
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
-  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
+  const model::Model model = setup::model_of(spec, state.input, state.target, state.encoding);
   check_continues_texts(spec, model);
   positions_ = model.input.shape.front();
-  const auto& text = std::get<spec::TextFiles>(spec.data.source);
+  const auto& text = *spec.data.source.as<data::TextFiles>();
   end_token_ = text.end_token;
   outputs_ = model.output.back();
   vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
-  if (text.tokens == spec::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
+  if (text.tokens == data::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
 
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();
   mesh.blocks.reset();
   model::Continuation programs = model::continuation(model, mesh.mesh, all_ops());
   const auto entry = [](const char* name, Program&& program) {
-    return Entry{name, std::make_shared<const Program>(optimize(std::move(program)))};
+    return Entry{name, std::make_shared<const Program>(setup::optimize(std::move(program)))};
   };
   const Source source{{entry("whole", std::move(programs.whole)), entry("next", std::move(programs.next))}};
-  module_ = std::move(*plan_source(mesh, source, KernelChoice::best).planned).load();
-  write_group(*module_, 0, 0, Group::params, found.trained.parameters.of_member(found.members.front()),
-              found.trained.parameters.path);
+  module_ = std::move(*setup::plan_source(mesh, source, KernelChoice::best).planned).load();
+  setup::write_group(*module_, 0, 0, Group::params, found.trained.parameters.of_member(found.members.front()),
+                     found.trained.parameters.path);
   found.trained.parameters.file.check_intact();
   logits_.resize(static_cast<std::size_t>(vocabulary_));
 }
@@ -145,4 +148,4 @@ int Generator::run(std::vector<std::int32_t> prompt, std::int64_t count, const S
   return 0;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -15,7 +15,7 @@
 #include "core/runtime/backend.h"
 #include "core/spec/load.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 // How many of the first of `size` tokens a model of so many positions no longer sees: once there are more than
 // positions, the oldest are dropped, half of the positions at a time.
@@ -26,7 +26,7 @@ class Generator {
   // Opens the checkpoint. Throws Error: usage for a model that does not predict the next token of a sequence from those
   // before it, and for an ensemble without a member.
   Generator(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const std::string& checkpoint,
-            spec::Weights weights, MemberNumber member);
+            spec::Weights weights, run::MemberNumber member);
 
   const std::string& checkpoint() const { return checkpoint_; }
   std::int64_t positions() const { return positions_; }
@@ -59,4 +59,4 @@ class Generator {
   std::vector<float> logits_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -8,10 +8,11 @@
 
 #include "core/ops/all.h"
 #include "core/setup/memory.h"
+#include "core/setup/programs.h"
 #include "core/setup/restore.h"
 #include "core/setup/start.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 template <class T>
@@ -29,22 +30,23 @@ double MemberOutputs::number(std::int64_t member, std::size_t index) const {
 }
 
 MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
-                             std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
-                             std::span<const std::int64_t> members, const CheckpointFile& parameters,
+                             std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
+                             std::span<const std::int64_t> members, const run::CheckpointFile& parameters,
                              SharedBatches shared, std::optional<std::int64_t> choices)
     : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
-  const auto program = std::make_shared<const Program>(optimize(model::prediction_program(
+  const auto program = std::make_shared<const Program>(setup::optimize(model::prediction_program(
       model, spec.mesh.mesh, spec.mesh.roles.data, batch_.rows_per_device, all_ops(), kind, choices)));
-  Source source{{{"predict", program, data::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
+  Source source{{{"predict", program, input::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
   const std::unique_ptr<Planned> planned =
-      plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
-  check_memory(estimate_evaluation(planned->needs()), batch_, members_ > 1 ? "--member N takes one member alone" : "");
+      setup::plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
+  setup::check_memory(setup::estimate_evaluation(planned->needs()), batch_,
+                      members_ > 1 ? "--member N takes one member alone" : "");
   shared_.meet();
   module_ = std::move(*planned).load();
   for (std::int64_t m = 0; m < members_; ++m) {
-    write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
-                parameters.path);
+    setup::write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
+                       parameters.path);
   }
   dtype_ = program->type(program->outputs.front().value).dtype;
   const std::size_t bytes = module_->slice_bytes(module_->output(0, "predictions"));
@@ -56,16 +58,16 @@ void MemberOutputs::restart() {
   batch_number_ = 0;
   if (inputs_->size() == 0) return;
   if (loader_) return loader_->restart(0, batches());
-  std::vector<data::BatchBuffers> slots = batch_slots(*module_, 0, *inputs_, batch_);
-  for (data::BatchBuffers& slot : slots) slot.targets = targets_.data();
+  std::vector<input::BatchBuffers> slots = setup::batch_slots(*module_, 0, *inputs_, batch_);
+  for (input::BatchBuffers& slot : slots) slot.targets = targets_.data();
   loader_.emplace(inputs_, data::Sampler::in_order(batch_.dataset), batch_, std::move(slots),
-                  data::LoaderOptions{0, batches()});
+                  input::LoaderOptions{0, batches()});
 }
 
 std::int64_t MemberOutputs::next() {
   const Handle output = module_->output(0, "predictions");
   shared_.reads(batch_number_);
-  const data::Batch batch = loader_->next();
+  const input::Batch batch = loader_->next();
   shared_.has_read(batch_number_);
   module_->submit(0, batch.slot);
   for (std::int64_t m = 0; m < members_; ++m) {
@@ -156,4 +158,4 @@ EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind,
   return found;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "core/data/batches/loader.h"
 #include "core/evaluate/shared_batches.h"
+#include "core/input/batches/loader.h"
 #include "core/model/prediction.h"
 #include "core/run/checkpoint.h"
 #include "core/runtime/backend.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 class MemberOutputs {
  public:
@@ -22,8 +22,8 @@ class MemberOutputs {
   // `model` may be those of any of these members. Of several processes, each reads and computes the rows of its
   // devices, and gets the outputs of all. Throws Error.
   MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
-                std::shared_ptr<const data::Dataset> inputs, const data::BatchPlan& batch,
-                std::span<const std::int64_t> members, const CheckpointFile& parameters, SharedBatches shared = {},
+                std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
+                std::span<const std::int64_t> members, const run::CheckpointFile& parameters, SharedBatches shared = {},
                 std::optional<std::int64_t> choices = std::nullopt);
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
@@ -41,7 +41,7 @@ class MemberOutputs {
 
  private:
   std::shared_ptr<const data::Dataset> inputs_;
-  data::BatchPlan batch_;
+  BatchPlan batch_;
   std::int64_t members_ = 1;
   DType dtype_ = DType::f32;
   SharedBatches shared_;
@@ -49,7 +49,7 @@ class MemberOutputs {
   std::unique_ptr<Module> module_;
   std::vector<std::byte> targets_;            // where the loader writes targets, which nothing reads
   std::vector<std::vector<std::byte>> rows_;  // by member
-  std::optional<data::Loader> loader_;        // declared last, because its thread uses the other members
+  std::optional<input::Loader> loader_;       // declared last, because its thread uses the other members
 };
 
 // The mean of the members' outputs in the last batch, computed in f64 in the order of the members.
@@ -67,4 +67,4 @@ struct EnsembleMean {
 };
 EnsembleMean ensemble_mean(const MemberOutputs& outputs, model::OutputKind kind, std::int64_t classes);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -18,7 +18,7 @@
 #include "core/run/files/file_writer.h"
 #include "core/run/files/npy.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
@@ -193,7 +193,7 @@ class CsvFile : public CsvLines {
  private:
   void put(const std::string& text) override { file_.write(std::as_bytes(std::span(text))); }
 
-  Replacement file_;
+  run::Replacement file_;
 };
 
 class CsvStream : public CsvLines {
@@ -245,7 +245,7 @@ class NpyFile : public PredictionWriter {
  public:
   NpyFile(const std::string& path, const Predictions& predictions) : predictions_(predictions), file_(path) {
     const auto [dtype, shape] = array_of(predictions);
-    const std::string header = npy_header(dtype, shape);
+    const std::string header = run::npy_header(dtype, shape);
     file_.write(std::as_bytes(std::span(header)));
   }
   void write(std::span<const std::byte> rows) override { file_.write(elements_of(rows, predictions_, wide_)); }
@@ -256,7 +256,7 @@ class NpyFile : public PredictionWriter {
 
  private:
   const Predictions& predictions_;
-  Replacement file_;
+  run::Replacement file_;
   std::vector<std::byte> wide_;
 };
 
@@ -281,16 +281,16 @@ class NpzFile : public PredictionWriter {
     deviations_.bytes.insert(deviations_.bytes.end(), deviations.begin(), deviations.end());
   }
   void finish() override {
-    Tensors tensors;
+    run::Tensors tensors;
     tensors.emplace("predictions", std::move(tensor_));
     if (predictions_.has_deviations) tensors.emplace("standard_deviations", std::move(deviations_));
-    write_npz(path_, tensors);
+    run::write_npz(path_, tensors);
   }
 
  private:
   std::string path_;
   const Predictions& predictions_;
-  Tensor tensor_, deviations_;
+  run::Tensor tensor_, deviations_;
   std::vector<std::byte> wide_;
 };
 
@@ -315,7 +315,7 @@ bool is_prediction_file(const std::string& path) {
 }
 
 std::unique_ptr<PredictionWriter> open_prediction_file(const std::string& path, const Predictions& predictions) {
-  remove_abandoned(path);
+  run::remove_abandoned(path);
   const std::string extension = extension_of(path);
   if (extension == ".csv") return std::make_unique<CsvFile>(path, predictions);
   if (extension == ".npy") return std::make_unique<NpyFile>(path, predictions);
@@ -326,4 +326,4 @@ std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, c
   return std::make_unique<CsvStream>(stream, predictions);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

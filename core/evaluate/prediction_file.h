@@ -10,7 +10,7 @@
 
 #include "core/evaluate/predictor.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 // Takes predictions row by row. The file appears when it is complete; an incomplete file is removed.
 class PredictionWriter {
@@ -43,4 +43,4 @@ struct StreamRefused {};
 // Writes CSV to a stream, which outlives this. Its functions throw StreamRefused once the stream has failed.
 std::unique_ptr<PredictionWriter> open_prediction_stream(std::ostream& stream, const Predictions& predictions);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

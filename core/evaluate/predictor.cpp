@@ -4,11 +4,16 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/data/tables/csv_source.h"
 #include "core/evaluate/threshold.h"
 #include "core/evaluate/trained_members.h"
+#include "core/losses/quantile.h"
+#include "core/setup/data_checks.h"
+#include "core/setup/options.h"
 #include "core/setup/processes.h"
+#include "core/setup/programs.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 using model::PredictionKind;
@@ -17,8 +22,8 @@ PredictionKind chosen_kind(const model::Model& model, const std::optional<Predic
   const bool classifier = model::is_classifier(model);
   if (!asked) return classifier ? PredictionKind::classes : PredictionKind::values;
   if (classifier == (*asked != PredictionKind::values)) return *asked;
-  fail_usage("--as " + std::string(name_of(*asked)) + " does not fit the model: its loss, " +
-                 spec::to_string(model.loss) + ", is one of " + (classifier ? "classes" : "numbers"),
+  fail_usage("--as " + std::string(name_of(*asked)) + " does not fit the model: its loss, " + model.loss->name() +
+                 ", is one of " + (classifier ? "classes" : "numbers"),
              classifier ? "there are --as classes, --as probabilities and --as logits" : "there is --as values");
 }
 
@@ -64,12 +69,12 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     : shared_(shared) {
   const TrainedMembers found =
       load_members(loaded, run_dir, request.checkpoint, request.weights, request.member, shared_.first_process());
-  const RunState& state = found.trained.state;
-  const CheckpointFile& parameters = found.trained.parameters;
+  const run::RunState& state = found.trained.state;
+  const run::CheckpointFile& parameters = found.trained.parameters;
   predictions_.left_out = found.left_out;
   predictions_.checkpoint = found.checkpoint;
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
-  const model::Model model = model::make_model(spec, state.input, state.target, DType::f32, state.encoding);
+  const model::Model model = setup::model_of(spec, state.input, state.target, state.encoding);
   predictions_.kind = chosen_kind(model, request.kind);
   std::optional<double> threshold;
   if (request.threshold) {
@@ -92,7 +97,7 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   combines_ = found.is_whole_ensemble || threshold;
   const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   threshold_ = static_cast<float>(model::class_threshold(model, threshold.value_or(0.5)).value_or(0));
-  data::PredictionInput input = data::open_prediction_input(request.input, spec.data, state.input, state.encoding);
+  input::PredictionInput input = input::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
   if (has_spare_outputs) {
     notes_.push_back("the model has " + with_commas(classes_) + " outputs and the training examples " +
@@ -101,18 +106,18 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
                      with_commas(classes_ - 1) + " cannot be predicted");
   }
   predictions_.inputs = std::move(input.dataset);
-  model::check_tokens(model, *predictions_.inputs, {});
+  setup::check_tokens(model, *predictions_.inputs, {});
   predictions_.ids = std::move(input.ids);
   predictions_.skipped = std::move(input.skipped);
-  predictions_.lists_unreadable_rows = spec::skips_errors(spec.data.source);
+  predictions_.lists_unreadable_rows = spec.data.source->skips_errors();
   predictions_.shape = model::prediction_shape(model, predictions_.kind);
   predictions_.dtype = predictions_.kind == PredictionKind::classes  ? DType::i32
                        : predictions_.kind == PredictionKind::values ? model::dtype_of_values(model)
                                                                      : DType::f32;
   predictions_.by_class = model.classes() > 0;
-  if (const auto* const quantile = std::get_if<spec::Quantile>(&model.loss)) predictions_.quantiles = quantile->q;
+  if (const auto* const quantile = model.loss.as<losses::Quantile>()) predictions_.quantiles = quantile->q;
   predictions_.by_label = model.is_multi_label();
-  const auto* const csv = std::get_if<spec::Csv>(&spec.data.source);
+  const auto* const csv = spec.data.source.as<data::Csv>();
   if (predictions_.by_label && csv != nullptr && predictions_.kind == PredictionKind::classes)
     predictions_.label_separator = csv->label_separator.value_or("");
   predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
@@ -121,16 +126,16 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   if (!shared_.is_alone()) {
     std::string options = "predict " + std::string(name_of(predictions_.kind)) + " of";
     for (const std::int64_t member : found.members) options += " " + std::to_string(member);
-    data::Content inputs = data::content_of(request.input.path);
+    input::Content inputs = input::content_of(request.input.path);
     inputs.key = "--input";
-    check_processes(*shared_.agreement(), spec.mesh,
-                    {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), {inputs}});
+    setup::check_processes(*shared_.agreement(), spec.mesh,
+                           {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), {inputs}});
   }
   const std::int64_t rows =
-      data::rows_at_once(spec.data, spec::data_mesh(spec.mesh), std::max<std::int64_t>(1, state.batch_size));
+      input::rows_at_once(spec.data, spec::data_mesh(spec.mesh), std::max<std::int64_t>(1, state.batch_size));
   // A plan needs an example. If no row can be read, the plan does not run.
   const std::int64_t examples = std::max<std::int64_t>(1, predictions_.inputs->size());
-  const data::BatchPlan batch = data::plan_evaluation(examples, rows, spec::data_mesh(spec.mesh).devices());
+  const BatchPlan batch = input::plan_evaluation(examples, rows, spec::data_mesh(spec.mesh).devices());
   batch_size_ = batch.global;
   output_kind_ = model::output_kind(model);
   outputs_per_example_ = numel(model.output);
@@ -188,4 +193,4 @@ int Predictor::run(const Take& take, const std::atomic<int>* stop) {
   return 0;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

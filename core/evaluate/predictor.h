@@ -13,19 +13,19 @@
 #include <string_view>
 #include <vector>
 
-#include "core/data/sources/prediction_input.h"
 #include "core/evaluate/evaluator.h"
 #include "core/evaluate/member_outputs.h"
+#include "core/input/prediction_input.h"
 #include "core/model/prediction.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 struct PredictionRequest {
-  data::PredictionFile input;
+  input::PredictionFile input;
   std::optional<model::PredictionKind> kind;  // none: classes if the loss is one of classes, else values
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
-  MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
+  run::MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
   // The probability above which a label is predicted; called once the model is known to take one.
   std::function<double()> threshold = {};
 };
@@ -96,4 +96,4 @@ class Predictor {
   std::vector<std::byte> combined_;  // the rows of the mean
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

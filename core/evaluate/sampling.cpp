@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/philox.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 // In [0, 1).
@@ -50,4 +50,4 @@ std::int32_t next_token(std::span<const float> logits, const Sampling& sampling,
   return tokens[count - 1];
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

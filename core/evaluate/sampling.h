@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 struct Sampling {
   double temperature = 0.0;                          // 0: the most probable token
@@ -19,4 +19,4 @@ struct Sampling {
 // Throws Error (failed) if a logit is NaN or infinite.
 std::int32_t next_token(std::span<const float> logits, const Sampling& sampling, std::int64_t number);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -6,7 +6,7 @@
 #include "core/run/first_process.h"
 #include "core/runtime/agreement.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 // Agrees with the other processes on every batch before it is submitted, because its sums are exchanged: a process that
 // cannot read its rows must tell the others before they wait for it.
@@ -18,7 +18,7 @@ class SharedBatches {
   explicit SharedBatches(Agreement* agreement) : agreement_(agreement) {}
 
   Agreement* agreement() const { return agreement_; }
-  FirstProcess first_process() const { return FirstProcess(agreement_); }
+  run::FirstProcess first_process() const { return run::FirstProcess(agreement_); }
   Processes processes() const { return agreement_ != nullptr ? agreement_->processes() : Processes(); }
   bool is_alone() const { return processes().placement.processes == 1; }
   // Whether this process has the terminal and the files of results.
@@ -49,4 +49,4 @@ class SharedBatches {
   Agreement* agreement_ = nullptr;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

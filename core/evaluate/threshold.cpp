@@ -18,7 +18,7 @@
 #include "core/run/files/file_writer.h"
 #include "core/run/find_checkpoint.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 namespace {
 
 constexpr std::size_t steps = 100;  // of thresholds: 0.01, 0.02, ...
@@ -70,13 +70,12 @@ void find_rarest(const std::vector<Counts>& counts, const std::vector<std::strin
 void check_takes_threshold(const model::Model& model, const std::string& option) {
   if (model::is_of_two_classes(model)) return;
   if (!model::is_classifier(model)) {
-    fail_usage(
-        option + " is for probabilities; the loss of the run, " + spec::to_string(model.loss) + ", is one of numbers",
-        "it goes with sigmoid_cross_entropy, or softmax_cross_entropy of two classes");
+    fail_usage(option + " is for probabilities; the loss of the run, " + model.loss->name() + ", is one of numbers",
+               "it goes with sigmoid_cross_entropy, or softmax_cross_entropy of two classes");
   }
   if (model::class_threshold(model)) return;
-  fail_usage(option + " is for two classes, or several labels at once; the loss of the run, " +
-                 spec::to_string(model.loss) + ", has " + with_commas(model.classes()) +
+  fail_usage(option + " is for two classes, or several labels at once; the loss of the run, " + model.loss->name() +
+                 ", has " + with_commas(model.classes()) +
                  (model.has_sequences() ? " classes for each position" : " classes") +
                  ", and the most likely is predicted",
              "to tell one class from all others, train on a target of 0 and 1 with dense: 1 as the last layer and "
@@ -142,7 +141,7 @@ std::optional<StoredThreshold> read_if_there(const std::filesystem::path& run) {
 }  // namespace
 
 std::string options_of(const ParametersUsed& used) {
-  const std::optional<std::int64_t> step = checkpoint_step(used.checkpoint);
+  const std::optional<std::int64_t> step = run::checkpoint_step(used.checkpoint);
   std::string options = "--checkpoint " + (step ? std::to_string(*step) : used.checkpoint);
   if (used.weights == spec::Weights::raw) options += " --weights raw";
   if (used.member) options += " --member " + std::to_string(*used.member);
@@ -162,7 +161,7 @@ std::optional<StoredThreshold> store_threshold(const std::filesystem::path& run,
   if (of.weights) document["weights"] = *of.weights == spec::Weights::raw ? "raw" : "ema";
   if (of.member) document["member"] = *of.member;
   const std::string text = json_text(document, 2) + "\n";
-  Replacement file((run / "threshold.json").string());
+  run::Replacement file((run / "threshold.json").string());
   file.write(std::as_bytes(std::span(text)));
   file.close();
   file.take_place();
@@ -211,4 +210,4 @@ void check_threshold_fits(const StoredThreshold& stored, const ParametersUsed& n
                  " chooses one for them; --threshold " + exact(stored.threshold) + " takes this one all the same");
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

@@ -7,13 +7,13 @@
 
 #include "core/evaluate/evaluator.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 // Which parameters have computed probabilities.
 struct ParametersUsed {
   std::string checkpoint;                // "step-00000100"; "best" of several members that have each their own
   std::optional<spec::Weights> weights;  // none: the run averages none
-  MemberNumber member = std::nullopt;
+  run::MemberNumber member = std::nullopt;
 };
 
 // Which of both weights these are; none where the run averages none.
@@ -57,4 +57,4 @@ std::string options_of(const ParametersUsed& used);
 // distributed otherwise.
 void check_threshold_fits(const StoredThreshold& stored, const ParametersUsed& now, const std::filesystem::path& run);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

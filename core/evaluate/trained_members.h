@@ -9,10 +9,10 @@
 #include "core/run/checkpoint.h"
 #include "core/spec/load.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::evaluate {
 
 struct TrainedMembers {
-  CheckpointWeights trained;
+  run::CheckpointWeights trained;
   std::vector<std::int64_t> members;   // at least one
   std::vector<std::int64_t> left_out;  // members without a best checkpoint, if "best" is asked for
   bool is_whole_ensemble = false;      // whether they are all members of an ensemble, rather than one
@@ -22,7 +22,7 @@ struct TrainedMembers {
 // `checkpoint` is "last", "best" or a step. Takes all members of an ensemble, or `member` alone. Throws Error: usage
 // for a member or a checkpoint that does not exist, data. Of several processes, all get what process 0 has loaded.
 TrainedMembers load_members(const spec::Loaded& loaded, const std::filesystem::path& run_dir,
-                            const std::string& checkpoint, spec::Weights weights, MemberNumber member,
-                            const FirstProcess& first = {});
+                            const std::string& checkpoint, spec::Weights weights, run::MemberNumber member,
+                            const run::FirstProcess& first = {});
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::evaluate

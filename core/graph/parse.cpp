@@ -2,13 +2,13 @@
 #include <set>
 #include <unordered_map>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/graph/attribute_parser.h"
 #include "core/graph/builder.h"
 #include "core/graph/check.h"
 #include "core/graph/lexer.h"
 #include "core/graph/text.h"
+#include "core/hints/hints.h"
 
 namespace pmaptrain {
 namespace {

@@ -89,6 +89,8 @@ class Printer {
     if (equation.regions.empty()) {
       if (options_.origins && !equation.origin->scope.empty()) text_ += "  # " + equation.origin->scope;
       text_ += "\n";
+      if (!options_.notes) return;
+      for (const std::string& note : options_.notes(equation)) text_.append(indent).append("  # ").append(note) += '\n';
       return;
     }
     const Region& region = equation.regions.front();

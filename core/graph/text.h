@@ -1,8 +1,10 @@
 // The text form of programs: what `explain` prints, `exec` reads and tests hold. docs/program.md has the grammar.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/graph/program.h"
 
@@ -10,6 +12,8 @@ namespace pmaptrain {
 
 struct PrintOptions {
   bool origins = false;  // a comment with each equation's scope
+  // The lines of comments below an equation, without "#".
+  std::function<std::vector<std::string>(const Equation&)> notes = nullptr;
 };
 
 // Values are renumbered in order of appearance, so equal programs have equal text. Parsing it gives the program back.

@@ -1,8 +1,24 @@
 #include "core/mesh/blocks.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace pmaptrain {
+namespace {
+
+// Adds the subtrees below the node that has these leaves.
+void add_subtrees(IndexRange leaves, std::span<const int> owners, std::vector<Subtree>& found) {
+  const std::span<const int> own =
+      owners.subspan(static_cast<std::size_t>(leaves.first), static_cast<std::size_t>(leaves.count));
+  if (std::all_of(own.begin(), own.end(), [&](int each) { return each == own.front(); })) {
+    return found.push_back({leaves, own.front()});
+  }
+  const std::int64_t left = left_leaves(leaves.count);
+  add_subtrees({leaves.first, left}, owners, found);
+  add_subtrees({leaves.first + left, leaves.count - left}, owners, found);
+}
+
+}  // namespace
 
 std::vector<IndexRange> Blocks::runs(AxisSet axes, std::int64_t span) const {
   std::vector<IndexRange> runs;
@@ -27,6 +43,12 @@ std::vector<TreeNode> leaves_of(std::span<const std::int64_t> blocks) {
 
 std::int64_t left_leaves(std::int64_t leaves) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(leaves - 1)));
+}
+
+std::vector<Subtree> subtrees_of(std::span<const int> owners) {
+  std::vector<Subtree> found;
+  add_subtrees({0, std::ssize(owners)}, owners, found);
+  return found;
 }
 
 int tree_depth(std::int64_t leaves) {

@@ -48,6 +48,16 @@ std::vector<TreeNode> leaves_of(std::span<const std::int64_t> blocks);
 // two below `leaves`, and so on in each child. `leaves` must be at least 2.
 std::int64_t left_leaves(std::int64_t leaves);
 
+// A node of the tree over `leaves`, with all that is below it, which one rank adds up.
+struct Subtree {
+  IndexRange leaves;
+  int owner = 0;
+  friend bool operator==(const Subtree&, const Subtree&) = default;
+};
+
+// The largest subtrees whose leaves have one owner, from left to right. `owners` are the owners of the leaves.
+std::vector<Subtree> subtrees_of(std::span<const int> owners);
+
 // The same tree can be added from left to right: append the sum of the next node to a list, and then replace the last
 // two sums of the list by their sum until it has this many. `end` is the number of leaves up to the end of the node, of
 // `leaves` leaves of the tree.

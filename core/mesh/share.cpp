@@ -8,17 +8,6 @@
 namespace pmaptrain {
 namespace {
 
-// Appends the largest subtrees of the tree over `leaves` whose leaves lie in [begin, end). `first` is the number of the
-// tree's first leaf.
-void add_subtrees(std::int64_t first, std::int64_t leaves, std::int64_t begin, std::int64_t end,
-                  std::vector<IndexRange>& found) {
-  if (first >= end || first + leaves <= begin) return;
-  if (first >= begin && first + leaves <= end) return found.push_back({first, leaves});
-  const std::int64_t left = left_leaves(leaves);
-  add_subtrees(first, left, begin, end, found);
-  add_subtrees(first + left, leaves - left, begin, end, found);
-}
-
 void number_slices(const Share& share, std::vector<Contribution>& all) {
   std::int64_t slices = 0;
   for (Contribution& each : all) {
@@ -97,25 +86,16 @@ std::vector<Contribution> sums_of_processes(const Share& share, AxisSet varying,
       const std::int64_t block = share.blocks().of_instance(mesh.position(device, varying), varying);
       if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
     }
-    const auto owner_of = [&](std::int64_t leaf) {
-      return share.process_of_block(blocks[static_cast<std::size_t>(leaf)]);
-    };
-    const auto leaves = static_cast<std::int64_t>(blocks.size());
-    for (std::int64_t begin = 0, end = 0; begin < leaves; begin = end) {
-      const int owner = owner_of(begin);
-      while (end < leaves && owner_of(end) == owner) ++end;
-      std::vector<IndexRange> subtrees;
-      add_subtrees(0, leaves, begin, end, subtrees);
-      for (const IndexRange& of : subtrees) {
-        const std::int64_t first = blocks[static_cast<std::size_t>(of.first)];
-        const std::int64_t last = blocks[static_cast<std::size_t>(of.first + of.count - 1)];
-        Contribution& sum = all.emplace_back(Contribution{result, {first, last + 1 - first}, of.count, owner, {}});
-        for (int process = 0; process < share.processes(); ++process) {
-          const IndexRange& own = results[static_cast<std::size_t>(process)];
-          if (process != owner && own.first <= result && result < own.first + own.count) {
-            sum.readers.push_back(process);
-          }
-        }
+    std::vector<int> owners;
+    owners.reserve(blocks.size());
+    for (const std::int64_t block : blocks) owners.push_back(share.process_of_block(block));
+    for (const auto& [leaves, owner] : subtrees_of(owners)) {
+      const std::int64_t first = blocks[static_cast<std::size_t>(leaves.first)];
+      const std::int64_t last = blocks[static_cast<std::size_t>(leaves.first + leaves.count - 1)];
+      Contribution& sum = all.emplace_back(Contribution{result, {first, last + 1 - first}, leaves.count, owner, {}});
+      for (int process = 0; process < share.processes(); ++process) {
+        const IndexRange& own = results[static_cast<std::size_t>(process)];
+        if (process != owner && own.first <= result && result < own.first + own.count) sum.readers.push_back(process);
       }
     }
   }

@@ -12,7 +12,7 @@
 namespace pmaptrain::model {
 namespace {
 
-Value declare(Builder& b, const char* name, const data::Field& field, AxisSet axes, std::int64_t rows) {
+Value declare(Builder& b, const char* name, const Field& field, AxisSet axes, std::int64_t rows) {
   Shape shape{rows};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
   return b.input(Group::batch, name, {field.dtype, std::move(shape), axes});
@@ -29,7 +29,7 @@ BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int
   return batch;
 }
 
-Weights weights_of(const std::optional<spec::EmaSpec>& ema) {
+Weights weights_of(const std::optional<optimizers::Ema>& ema) {
   if (!ema) return Weights::raw;
   return ema->debias ? Weights::debiased_ema : Weights::ema;
 }
@@ -46,7 +46,7 @@ void add_measures(Builder& b, const Model& model, Value output, const BatchInput
   for (Value sum : sums.measures) local.push_back({sum, {}});
   local.push_back({sums.count, {}});
   const std::vector<Value> global = synchronise(b, local);
-  const std::vector<MeasurePart> parts = measure_parts(model);
+  const std::vector<metrics::MeasurePart> parts = measure_parts(model);
   for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
   b.output("count", global.back());
   if (row_size(model) == 0) return;
@@ -79,9 +79,8 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   Gathers gathers(b, model, buckets, stored.buckets, parameters, debiased);
   const bool by_groups = gathers_by_groups(model, sharding);
   if (!by_groups) parameters = unpack_parameters(b, model, buckets, stored, debiased);
-  Forward forward{batch.inputs, parameters};
-  if (by_groups) forward.gathers = &gathers;
-  const Value output = apply(b, model, forward);
+  const Forward forward{batch.inputs, parameters};
+  const Value output = apply(b, model, forward, by_groups ? &gathers : nullptr);
   add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");
   return program;

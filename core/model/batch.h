@@ -7,6 +7,7 @@
 #include "core/graph/builder.h"
 #include "core/model/buckets.h"
 #include "core/model/model.h"
+#include "core/optimizers/options.h"
 
 namespace pmaptrain::model {
 
@@ -30,7 +31,7 @@ enum class Weights {
   ema,          // the moving averages of those in buckets, as state inputs "ema/<bucket>"; the others have none
   debiased_ema  // the averages divided by the hyper input "ema/correction" [] of the model's dtype: 1 - decay^updates
 };
-Weights weights_of(const std::optional<spec::EmaSpec>& ema);
+Weights weights_of(const std::optional<optimizers::Ema>& ema);
 
 // The program of an evaluation step. Its inputs are the weights, a batch, and the numbers of the loss. Its outputs are
 // the parts of the measures, in the order of measure_parts, and "count", as sums (not means) over the rows of all

@@ -9,14 +9,6 @@
 
 namespace pmaptrain::model {
 
-Sharding sharding_of(const spec::Spec& spec) {
-  const spec::Fsdp* const fsdp = spec.fsdp();
-  if (fsdp == nullptr) return {};
-  const auto from = [&](int stage) { return fsdp->stage >= stage ? fsdp->axes : AxisSet(); };
-  return {from(1), from(2), from(3), fsdp->axes == spec.mesh.roles.data,
-          fsdp->stage >= 3 && spec.data.microbatches == 1};
-}
-
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh) {
   std::vector<Shape> shapes;
   for (const std::size_t i : bucket.parameters) shapes.push_back(local_shape(model.parameters[i].layout(), mesh));

@@ -36,7 +36,6 @@ struct Sharding {
   // Of the inputs of a group.
   AxisSet of(Group group) const { return group == Group::params ? parameters : state; }
 };
-Sharding sharding_of(const spec::Spec& spec);
 
 // The size of a bucket, which divides into shards of whole units.
 std::int64_t elements_of(const Model& model, const Bucket& bucket, const Sharding& sharding, const Mesh& mesh);

@@ -35,50 +35,10 @@ Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
 
 }  // namespace
 
-bool LayerCall::is_frozen() const {
-  if (forward.trained == nullptr) return false;
-  bool any = false;
-  for (std::size_t i = 0; i < node.parameters.size(); ++i) {
-    if (node.parameters[i].is_state) continue;
-    if ((*forward.trained)[node.first_parameter + i]) return false;
-    any = true;
-  }
-  return any;
-}
-
-Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
-  std::optional<Builder::Rematerialise> rematerialise;
-  if (node.remat && forward.training) {
-    std::vector<Value> inputs{x};
-    if (forward.rows) inputs.push_back(*forward.rows);  // from which random numbers are drawn
-    rematerialise.emplace(b, std::move(inputs));
-  }
-  if (node.is_list()) return apply_in_order(b, node.children, forward, x);
-  const Builder::Scope scope(b, {node.name, node.place});
-  LayerCall call{b,
-                 node,
-                 forward,
-                 forward.parameters.subspan(node.first_parameter, node.parameters.size()),
-                 forward.training,
-                 forward.numbers,
-                 {},
-                 {}};
-  if (forward.training && node.draws) {
-    call.key = forward.dropout_keys[node.key];
-    call.rows = forward.rows;
-  }
-  return node.apply(call, node.children.empty() && !node.takes_tokens ? cast(b, x, node.compute) : x);
-}
-
-Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {
-  for (const Node& node : nodes) x = apply(b, node, forward, x);
-  return x;
-}
-
-Value apply(Builder& b, const Model& model, const Forward& forward) {
+Value apply(Builder& b, const Model& model, const Forward& forward, Gathers* gathers) {
   assert(forward.parameters.size() == model.parameters.size());
   Value x = prepare_inputs(b, model, forward.inputs);
-  x = forward.gathers != nullptr ? forward.gathers->apply(forward, x) : apply_in_order(b, model.layers, forward, x);
+  x = gathers != nullptr ? gathers->apply(forward, x) : apply_in_order(b, model.layers, forward, x);
   // The output is the last layer's: a product there has a result of the model's type.
   const Node& last = *model.nodes().back();
   const Builder::Scope scope(b, {last.name, last.place});

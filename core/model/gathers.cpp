@@ -139,7 +139,7 @@ Value Gathers::apply(const Forward& forward, Value x) {
     if (forward.training && !is_last) regather.emplace(b_, shards);
     for (std::size_t j = 0; j < buckets.size(); ++j) gather(group, buckets[j], shards[j]);
     if (regather) regather->gathered();
-    for (const Node* const layer : group.layers) x = model::apply(b_, *layer, forward, x);
+    for (const Node* const layer : group.layers) x = layers::apply(b_, *layer, forward, x);
   }
   return x;
 }

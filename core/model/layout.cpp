@@ -39,8 +39,8 @@ std::vector<std::int64_t> in_order(std::size_t rank) {
 
 bool StoredParameter::is_reordered() const { return axes != in_order(axes.size()); }
 
-StoredParameter stored(const Parameter& parameter, spec::ParameterLayout layout, std::optional<bool> transposed) {
-  const bool torch = layout == spec::ParameterLayout::torch;
+StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::optional<bool> transposed) {
+  const bool torch = layout == ParameterLayout::torch;
   const auto dot = static_cast<std::ptrdiff_t>(parameter.name.rfind('.') + 1);
   StoredParameter found{parameter.name, {}, parameter.shape, in_order(parameter.shape.size())};
   if (torch && !parameter.torch.field.empty()) {

@@ -6,6 +6,7 @@
 // of a following dense layer have this order too.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,9 +14,17 @@
 #include <string>
 #include <vector>
 
-#include "core/model/layers.h"
+#include "core/layers/node.h"
 
 namespace pmaptrain::model {
+
+using namespace layers;
+
+// Whose names and order of elements the parameters in a file have.
+enum class ParameterLayout { flax, torch };
+constexpr std::array<declare::Word<ParameterLayout>, 2> words_of(declare::Tag<ParameterLayout>) {
+  return {{{"flax", ParameterLayout::flax}, {"torch", ParameterLayout::torch}}};
+}
 
 // How a file stores a parameter.
 struct StoredParameter {
@@ -30,7 +39,7 @@ struct StoredParameter {
 };
 
 // `transposed`: whether the dimensions of the parameter are in PyTorch's order; none: if the layout is PyTorch's.
-StoredParameter stored(const Parameter& parameter, spec::ParameterLayout layout,
+StoredParameter stored(const Parameter& parameter, ParameterLayout layout,
                        std::optional<bool> transposed = std::nullopt);
 
 // Reorders the elements of a parameter to the order of the file, and back. `element_bytes` is the size of an element.

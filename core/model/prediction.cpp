@@ -1,6 +1,5 @@
 #include "core/model/prediction.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +11,9 @@
 namespace pmaptrain::model {
 namespace {
 
-bool is_softmax(const Model& model) { return model.outputs() == spec::Outputs::softmax_logits; }
-
-// Whether the last layer is the function that makes probabilities of logits.
-bool gives_probabilities(const Model& model) {
-  const std::vector<const Node*> layers = model.nodes();
-  return !layers.empty() && layers.back()->kind == (is_softmax(model) ? "softmax" : "sigmoid");
+// Whether a prediction is a class. The output then has a number for each class, or a single number.
+bool is_one_class(const Model& model) {
+  return model.outputs() == losses::Outputs::softmax_logits || model.is_binary();
 }
 
 Value classes(Builder& b, const Model& model, Value output, std::optional<std::int64_t> choices) {
@@ -26,70 +22,15 @@ Value classes(Builder& b, const Model& model, Value output, std::optional<std::i
     limits.back() = *choices;
     output = b.emit(ops::Slice{Shape(limits.size(), 0), limits}, {output});
   }
-  if (is_softmax(model) || model.is_binary()) return predicted_class(b, output, class_decision(model));
+  if (is_one_class(model)) return predicted_class(b, output, class_decision(model));
   return cast(b, b.emit(ops::Gt{}, {output, scalar_like(b, output, *class_threshold(model))}), DType::i32);
 }
 
 }  // namespace
 
-bool is_classifier(const Model& model) { return !takes_numbers(model.loss); }
-
-std::optional<double> class_threshold(const Model& model, double probability) {
-  if (is_softmax(model)) return std::nullopt;
-  return gives_probabilities(model) ? probability : std::log(probability / (1 - probability));
-}
-
-bool is_of_two_classes(const Model& model) { return is_softmax(model) && model.output == Shape{2}; }
-
-Decision class_decision(const Model& model, double probability) {
-  using By = Decision::By;
-  if (const auto threshold = class_threshold(model, probability)) return {By::only_output, *threshold};
-  if (!is_of_two_classes(model) || probability == 0.5) return {};
-  if (gives_probabilities(model)) return {By::second, probability};
-  return {By::difference, std::log(probability / (1 - probability))};
-}
-
-Value predicted_class(Builder& b, Value output, const Decision& decision) {
-  using By = Decision::By;
-  if (decision.by == By::argmax) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
-  const auto column = [&](std::int64_t at) {
-    return b.emit(ops::Slice{{0, at}, {b.type(output).shape.front(), at + 1}}, {output});
-  };
-  Value number = output;
-  if (decision.by == By::second) number = column(1);
-  if (decision.by == By::difference) number = sub(b, column(1), column(0));
-  const Value above = b.emit(ops::Gt{}, {number, scalar_like(b, number, decision.threshold)});
-  const Value rows = b.emit(ops::Reshape{{b.type(output).shape.front()}}, {above});
-  return cast(b, rows, DType::i32);
-}
-
-LabelDecisions label_decisions(Builder& b, Value output, Value targets, double threshold) {
-  const DType dtype = b.type(output).dtype;
-  const Value above = b.emit(ops::Gt{}, {output, scalar_like(b, output, threshold)});
-  const Value numbers = cast(b, targets, dtype);
-  const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
-  const Value predicted = cast(b, above, dtype);
-  return {predicted, cast(b, is_true, dtype)};
-}
-
-Value true_class(Builder& b, Value targets) {
-  return is_floating(b.type(targets).dtype) ? b.emit(ops::Argmax{1}, {targets}) : targets;
-}
-
-Value probabilities(Builder& b, const Model& model, Value output) {
-  if (gives_probabilities(model)) return output;
-  return is_softmax(model) ? softmax(b, output) : sigmoid(b, output);
-}
-
-OutputKind output_kind(const Model& model) {
-  if (std::holds_alternative<spec::Poisson>(model.loss)) return OutputKind::log_rates;
-  if (!is_classifier(model) || gives_probabilities(model)) return OutputKind::identity;
-  return is_softmax(model) ? OutputKind::softmax_logits : OutputKind::sigmoid_logits;
-}
-
 Shape prediction_shape(const Model& model, PredictionKind kind) {
   Shape shape = model.output;
-  if (kind == PredictionKind::classes && (is_softmax(model) || model.is_binary())) shape.pop_back();
+  if (kind == PredictionKind::classes && is_one_class(model)) shape.pop_back();
   return shape;
 }
 

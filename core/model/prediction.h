@@ -15,48 +15,6 @@ enum class PredictionKind : std::uint8_t {
   values          // the outputs of the last layer, if the loss is one of numbers
 };
 
-// Whether the loss is one of classes, so that there are classes, probabilities and logits, but no values.
-bool is_classifier(const Model& model);
-
-// For a model with one output for each label, the value above which an output means class 1, with at least this
-// probability: for 0.5 it is 0 for a logit, 0.5 if the last layer is a sigmoid. None if a label has several outputs.
-std::optional<double> class_threshold(const Model& model, double probability = 0.5);
-// Whether an example has one of two classes, with an output for each: class 1 may be predicted from another probability
-// on than one half.
-bool is_of_two_classes(const Model& model);
-// How the class of an example follows from its outputs: the argmax, or for class 1 whether a number is above a
-// threshold: the only output, the second one, or the second less the first.
-struct Decision {
-  enum class By : std::uint8_t { argmax, only_output, second, difference } by = By::argmax;
-  double threshold = 0;
-};
-// That by which class 1 of two is predicted with more than this probability; of more classes the argmax.
-Decision class_decision(const Model& model, double probability = 0.5);
-// The predicted class, i32 [B], or [B,L] of each position of a sequence. The metric accuracy counts these.
-Value predicted_class(Builder& b, Value output, const Decision& decision);
-
-// What is predicted and what is true of several labels, as 0 and 1 [B, L]: 1 where an output is above the threshold,
-// and where a target is above one half.
-struct LabelDecisions {
-  Value predicted, truth;
-};
-LabelDecisions label_decisions(Builder& b, Value output, Value targets, double threshold);
-
-// The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
-Value true_class(Builder& b, Value targets);
-// What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. If the last layer
-// is that function, returns the outputs.
-Value probabilities(Builder& b, const Model& model, Value output);
-
-// How predictions follow from the outputs of the last layer.
-enum class OutputKind : std::uint8_t {
-  softmax_logits,  // probabilities are their softmax along the last dimension
-  sigmoid_logits,  // probabilities are their sigmoid
-  log_rates,       // values are their exp
-  identity         // the outputs are probabilities, or values, themselves
-};
-OutputKind output_kind(const Model& model);
-
 // The shape of the prediction of one example.
 Shape prediction_shape(const Model& model, PredictionKind kind);
 

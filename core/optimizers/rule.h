@@ -14,9 +14,7 @@
 // UpdateRule says what they return. A member `weight_decay` is the coefficient of weight decay.
 #pragma once
 
-#include <cassert>
 #include <concepts>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -98,7 +96,8 @@ Value squared(Builder& b, Value x);
 
 // The interface for a rule of this kind.
 template <class Kind>
-class Held final : public UpdateRule {
+class Held final : public declare::Holds<UpdateRule, Kind> {
+  using declare::Holds<UpdateRule, Kind>::kind_;
   static_assert(
       requires(const Kind& kind) { kind.slots(); }, "this rule has no slots(): the state that it keeps, or none");
   static_assert(
@@ -130,10 +129,8 @@ class Held final : public UpdateRule {
       "slot_bound() of this rule has another signature");
 
  public:
-  explicit Held(Kind kind) : kind_(std::move(kind)) {}
-  const Kind& kind() const { return kind_; }
+  using declare::Holds<UpdateRule, Kind>::Holds;
 
-  const std::string& name() const override { return declare::declaration_of<Kind>().key.path; }
   std::vector<SlotKind> slots() const override { return kind_.slots(); }
   std::optional<double> weight_decay() const override {
     if constexpr (requires { kind_.weight_decay; }) return kind_.weight_decay;
@@ -156,31 +153,13 @@ class Held final : public UpdateRule {
     if constexpr (requires { kind_.slot_bound(b, largest_gradient); }) return kind_.slot_bound(b, largest_gradient);
     return squared(b, largest_gradient);
   }
-
- private:
-  Kind kind_;
 };
 
-// A rule of any kind, as a value. Without a kind, nothing but as() may be called.
-class Rule {
- public:
-  Rule() = default;
-  template <class Kind>
-  requires(!std::same_as<Kind, Rule>) Rule(Kind kind) : rule_(std::make_shared<const Held<Kind>>(std::move(kind))) {}
-
-  const UpdateRule* operator->() const {
-    assert(rule_);
-    return rule_.get();
-  }
-  // The rule as one of this kind; null if it is of another.
-  template <class Kind>
-  const Kind* as() const {
-    const auto* const held = dynamic_cast<const Held<Kind>*>(rule_.get());
-    return held != nullptr ? &held->kind() : nullptr;
-  }
-
- private:
-  std::shared_ptr<const UpdateRule> rule_;
+// A rule of any kind.
+struct Rule : declare::Any<UpdateRule, Held> {
+  using Any::Any;
 };
+// The list of all rules: list.cpp.
+const std::vector<declare::AnyKind>& family(declare::Tag<Rule>);
 
 }  // namespace pmaptrain::optimizers

@@ -18,8 +18,9 @@ std::optional<Rows> rows_to_fuse(const Program& program, const Equation& equatio
 // Reductions over the last dimensions (sums, maxima, argmax) become one `fused_rows` equation together with connected
 // equations on the same rows: one_hot, broadcasts, and elementwise equations and chains whose values have an element
 // for each element of the rows, or for each row.
-// Regions of loops are fused too. No bit of a result changes, and the values that remain keep their names and numbers.
-// Runs after `fuse`.
+// Regions of loops are fused too. No bit of the interpreter's results changes; a GPU adds up exponentials of long rows
+// in one pass (ops::OnlineSoftmax), so its results differ by rounding. The values that remain keep their names and
+// numbers. Runs after `fuse`.
 Program fuse_rows(Program program);
 
 }  // namespace pmaptrain

@@ -14,14 +14,12 @@
 #include "core/passes/remove_identities.h"
 #include "core/passes/sink_pvary.h"
 #include "core/passes/split_early.h"
-#include "core/passes/split_psum_scatter.h"
 #include "core/passes/widen.h"
 
 namespace pmaptrain {
 
 std::span<const Pass> passes_of_all_backends() {
-  static constexpr Pass passes[] = {widen,      remove_identities, hoist, split_psum_scatter,
-                                    sink_pvary, fuse_epilogues,    fuse};
+  static constexpr Pass passes[] = {widen, remove_identities, hoist, sink_pvary, fuse_epilogues, fuse};
   return passes;
 }
 

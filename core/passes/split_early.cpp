@@ -9,6 +9,7 @@
 
 #include "core/graph/check.h"
 #include "core/ops/fused/fused.h"
+#include "core/ops/fused_rows/fused_rows.h"
 #include "core/passes/fuse_rows.h"
 #include "core/passes/slice.h"
 
@@ -36,7 +37,7 @@ class EarlySplitter {
                              std::all_of(equation.operands.begin(), equation.operands.end(), is_early);
       if (all_early) {
         for (const Value result : equation.results) early_.insert(result.id);
-      } else if (const std::optional<Rows> rows = rows_to_fuse(program_, equation)) {
+      } else if (const std::optional<Rows> rows = reduced_rows(equation)) {
         row_sums_[equation.results[0].id] = *rows;
       } else if (equation.is_view() && row_sums_.contains(equation.operands[0].id)) {
         row_sums_[equation.results[0].id] = row_sums_.at(equation.operands[0].id);
@@ -51,6 +52,16 @@ class EarlySplitter {
 
  private:
   const Type& type(Value value) const { return program_.type(value); }
+
+  // The rows that an equation reduces, of a batch of one example too: its positions are rows of the loss.
+  std::optional<Rows> reduced_rows(const Equation& equation) const {
+    const std::optional<Rows> rows = rows_to_fuse(program_, equation);
+    if (rows || equation.operands.size() != 1) return rows;
+    const std::int64_t length = numel(type(equation.operands[0]));
+    const bool is_one_example = type(equation.results[0]).shape == Shape{1} && length > 1 &&
+                                ops::reduces_rows(equation.op, type(equation.operands[0]).shape, length);
+    return is_one_example ? std::optional(Rows{1, length}) : std::nullopt;
+  }
 
   // Whether a chain reads sums of rows, and has an element for each row or for each element of the rows.
   bool reads_sums(const Equation& chain) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/setup/programs.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
 #include "core/train/resources.h"
@@ -17,11 +18,11 @@ namespace pmaptrain::report {
 namespace {
 
 // The loss of the last step of the first member.
-double loss_of(Module& module, const train::Setup& setup) {
+double loss_of(Module& module, const setup::Setup& setup) {
   std::vector<Handle> means;
-  for (const std::size_t mean : setup.roles.means) means.push_back(module.output(train::train_entry, mean));
+  for (const std::size_t mean : setup.roles.means) means.push_back(module.output(setup::train_entry, mean));
   const std::vector<std::int64_t> first{0};
-  return model::finish_measures(setup.model, train::numbers_of(module, means, first).front()).front().second;
+  return model::finish_measures(setup.model, setup::numbers_of(module, means, first).front()).front().second;
 }
 
 }  // namespace
@@ -36,9 +37,9 @@ double measure_step_seconds(Module& module, std::size_t entry, double seconds) {
   }
 }
 
-Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps, int losses) {
+Benchmark benchmark(const setup::Setup& setup, std::optional<std::int64_t> steps, int losses) {
   Clock::time_point begin = Clock::now();
-  const auto [backend, planned, because] = train::plan_source(setup.spec().mesh, train::step_source(setup));
+  const auto [backend, planned, because] = setup::plan_source(setup.spec().mesh, setup::step_source(setup));
   Benchmark result;
   result.workers = planned->workers();
   result.on_gpus = backend->uses_gpus();
@@ -48,19 +49,19 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   std::unique_ptr<Module> module = std::move(*planned).load();
   result.loading_seconds = seconds_since(begin);
   result.load_times = module->load_times();
-  train::set_initial_values(*module, setup);
-  train::fill_first_batch(*module, setup);
-  module->wait(module->submit(train::train_entry, 0));
+  setup::set_initial_values(*module, setup);
+  setup::fill_first_batch(*module, setup);
+  module->wait(module->submit(setup::train_entry, 0));
   result.first_step_seconds = seconds_since_process_began();
   result.losses.push_back(loss_of(*module, setup));
   while (std::ssize(result.losses) < losses) {
-    module->wait(module->submit(train::train_entry, 0));
+    module->wait(module->submit(setup::train_entry, 0));
     result.losses.push_back(loss_of(*module, setup));
   }
 
   // Between two groups a GPU is idle until its thread has seen the end of the first group.
   const double worth_a_clock_reading = result.on_gpus ? 0.05 : 0.005;
-  const double estimate = measure_step_seconds(*module, train::train_entry, worth_a_clock_reading);
+  const double estimate = measure_step_seconds(*module, setup::train_entry, worth_a_clock_reading);
   result.steps = steps ? *steps : std::max<std::int64_t>(200, static_cast<std::int64_t>(0.2 / estimate));
   const auto groups = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(static_cast<double>(result.steps) * estimate / worth_a_clock_reading), 1, result.steps);
@@ -68,7 +69,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   for (std::int64_t i = 0; i < groups; ++i) {
     const std::int64_t count = result.steps * (i + 1) / groups - result.steps * i / groups;
     begin = Clock::now();
-    module->wait(module->submit(train::train_entry, 0, count));
+    module->wait(module->submit(setup::train_entry, 0, count));
     seconds.push_back(seconds_since(begin) / static_cast<double>(count));
   }
   std::sort(seconds.begin(), seconds.end());
@@ -77,7 +78,7 @@ Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps
   result.min_step_seconds = seconds.front();
   result.examples_per_second =
       static_cast<double>(setup.batch.global * std::ssize(setup.members)) / result.median_step_seconds;
-  result.flops_per_step = train::cost_of(*setup.training, setup.spec()).flops;
+  result.flops_per_step = setup::cost_of(*setup.training, setup.spec()).flops;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   result.peak_rss_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;

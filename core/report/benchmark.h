@@ -34,6 +34,6 @@ double measure_step_seconds(Module& module, std::size_t entry, double seconds);
 // Times `steps` training steps (at least 1) on one batch, in groups that are long enough for the clock. By default as
 // many steps as 0.2 seconds hold, at least 200. Before them, `losses` steps (at least 1) are run one by one, whose
 // losses are read. Throws Error: data, or resource.
-Benchmark benchmark(const train::Setup& setup, std::optional<std::int64_t> steps = {}, int losses = 1);
+Benchmark benchmark(const setup::Setup& setup, std::optional<std::int64_t> steps = {}, int losses = 1);
 
 }  // namespace pmaptrain::report

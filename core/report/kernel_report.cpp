@@ -21,27 +21,15 @@ double KernelLine::share_of_roofline(const Peaks& peaks) const {
   return std::max(flops / peaks.gemm_flops_per_second, bytes / peaks.copy_bytes_per_second) / seconds;
 }
 
-double KernelReport::flops() const {
+double KernelReport::sum(double KernelLine::*of_line) const {
   double total = 0;
-  for (const KernelLine& line : lines) total += line.flops;
+  for (const KernelLine& line : lines) total += line.*of_line;
   return total;
 }
 
 double KernelReport::flops_on_tensor_cores() const {
   double total = 0;
   for (const KernelLine& line : lines) total += line.on_tensor_cores ? line.flops : 0;
-  return total;
-}
-
-double KernelReport::bytes() const {
-  double total = 0;
-  for (const KernelLine& line : lines) total += line.bytes;
-  return total;
-}
-
-double KernelReport::seconds() const {
-  double total = 0;
-  for (const KernelLine& line : lines) total += line.seconds;
   return total;
 }
 

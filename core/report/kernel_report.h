@@ -31,10 +31,11 @@ struct KernelReport {
   };
   std::optional<Times> times;
 
-  double flops() const;
+  double sum(double KernelLine::*of_line) const;
+  double flops() const { return sum(&KernelLine::flops); }
+  double bytes() const { return sum(&KernelLine::bytes); }
+  double seconds() const { return sum(&KernelLine::seconds); }
   double flops_on_tensor_cores() const;
-  double bytes() const;
-  double seconds() const;
 };
 
 // The report of the first entry of the backend's plan, which must outlive the report.

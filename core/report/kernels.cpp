@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/base/text.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -49,7 +49,7 @@ class Table {
     std::vector<bool> right{false, false};
     if (!timed_) right.push_back(false);
     right.resize(right.size() + (timed_ ? 5 : 2), true);
-    std::istringstream lines(columns(rows_, right, width));
+    std::istringstream lines(in_columns(rows_, right, width));
     std::string out;
     std::size_t row = 0;
     bool is_first = true;  // of the bands that fit into the width
@@ -154,8 +154,7 @@ std::string kernels_text(const KernelReport& report, int width) {
                      : report.barriers == 1 ? "meet once"
                                             : fmt::format("meet {} times", report.barriers));
   if (report.sent_bytes > 0) {
-    out += fmt::format("each {} sends {} to the others in a step\n", worker,
-                       human_bytes(static_cast<double>(report.sent_bytes)));
+    out += fmt::format("each {} sends {} to the others in a step\n", worker, human_bytes(report.sent_bytes));
   }
   if (report.on_gpus && report.flops() > 0) {
     out += fmt::format("{} % of {} FLOP are on tensor cores\n",

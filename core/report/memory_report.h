@@ -8,6 +8,6 @@
 namespace pmaptrain::report {
 
 // The memory of a process, and of the GPU that it uses, by purpose, as lines of columns.
-std::string memory_text(const train::MemoryEstimate& memory);
+std::string memory_text(const setup::MemoryEstimate& memory);
 
 }  // namespace pmaptrain::report

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::report {
 
@@ -32,12 +32,12 @@ std::string parallelism_text(std::span<const StageReport> stages, int width) {
   }
   rows.push_back({"all", with_prefix(sum.total, ""), with_prefix(sum.serial, ""), std::to_string(sum.tasks), ""});
   std::string text = "work in floating operations plus bytes, by the cost model:\n" +
-                     columns(rows, {false, true, true, true, true}, width) + "\n\n";
+                     in_columns(rows, {false, true, true, true, true}, width) + "\n\n";
   rows = {{"workers", "speed-up"}};
   for (const int workers : {1, 2, 4, 8, 16, 32, 64}) {
     rows.push_back({std::to_string(workers), fmt::format("{:.1f}", speed_up(stages, workers))});
   }
-  return text + columns(rows, {true, true}) +
+  return text + in_columns(rows, {true, true}) +
          "\n\nspeed-up = total / sum over stages of (serial + max(largest, (total - serial) / workers))\n";
 }
 

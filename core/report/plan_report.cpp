@@ -11,12 +11,12 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
-#include "core/report/columns.h"
 #include "core/report/json.h"
 #include "core/report/memory_report.h"
 #include "core/report/process_division.h"
 #include "core/report/sharding.h"
 #include "core/run/records/lines.h"
+#include "core/setup/programs.h"
 #include "core/setup/start.h"
 #include "core/setup/statistics_advice.h"
 #include "core/step/optimizer.h"
@@ -31,10 +31,6 @@ std::string tuple(const Shape& shape) {
   return out + (shape.size() == 1 ? ",)" : ")");
 }
 
-std::string plural(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
-}
-
 std::int64_t parameters_of(const model::Node& layer) {
   std::int64_t count = 0;
   for (const model::Parameter& parameter : layer.parameters) count += parameter.is_state ? 0 : numel(parameter.shape);
@@ -43,7 +39,7 @@ std::int64_t parameters_of(const model::Node& layer) {
 
 // "8 logical devices along axis 'devices'", "8 logical devices: axes replicas 2 x shards 4"
 std::string mesh_text(const Mesh& mesh) {
-  std::string out = plural(mesh.devices(), "logical device");
+  std::string out = counted(mesh.devices(), "logical device");
   if (mesh.axes().size() == 1) return out + " along axis '" + mesh.name(0) + "'";
   for (std::size_t i = 0; i < mesh.axes().size(); ++i) {
     out += fmt::format("{}{} {}", i == 0 ? ": axes " : " x ", mesh.axes()[i].name, mesh.axes()[i].size);
@@ -66,8 +62,8 @@ std::string ensemble_text(const spec::Spec& spec) {
   std::vector<std::vector<std::string>> rows;
   for (const spec::Varied& varied : ensemble->vary) rows.push_back({varied.path, some_values(varied.values)});
   return fmt::format("ensemble: {} along axis '{}', each on {}; each has the batch and the layers below\n",
-                     plural(spec::members(spec), "member"), ensemble->axis, plural(devices, "logical device")) +
-         columns(rows, {false, false}) + "\n";
+                     counted(spec::members(spec), "member"), ensemble->axis, counted(devices, "logical device")) +
+         in_columns(rows, {false, false}) + "\n";
 }
 
 // Names of the dimensions of a batch, and their sizes.
@@ -102,14 +98,14 @@ Layout layout_of(Layout rows, const data::Field& field, bool images) {
 // The augmentation of training images; empty if there is none.
 std::string augment_text(const spec::DataSpec& data) {
   std::vector<std::string> names;
-  for (const spec::Augmentation& one : data.augment) names.push_back(spec::to_string(one.kind));
+  for (const augment::Augmentation& one : data.augment) names.push_back(one.kind->name());
   return names.empty() ? "" : fmt::format("augment: {}\n", join(names, ", "));
 }
 
 bool is_mixed(const spec::Spec& spec) { return spec.precision == spec::PrecisionPolicy::mixed_bfloat16; }
 
 // The names of the parameters that optimizer.groups freeze.
-std::set<std::string> frozen_parameters(const model::Model& model, const train::Optimizer& optimizer) {
+std::set<std::string> frozen_parameters(const model::Model& model, const step::Optimizer& optimizer) {
   std::set<std::string> names;
   for (const model::Parameter& parameter : model.parameters) {
     if (!parameter.is_state) names.insert(parameter.name);
@@ -146,7 +142,7 @@ std::string layers_text(const model::Model& model, const std::set<std::string>& 
     if (frozen.contains(parameter.name)) count += numel(parameter.shape);
   }
   if (count > 0) rows.back().push_back(with_commas(count) + " of them frozen");
-  return columns(rows, {false, false, false, true}, width);
+  return in_columns(rows, {false, false, false, true}, width);
 }
 
 std::string precision_text(const spec::Spec& spec) {
@@ -157,37 +153,37 @@ std::string precision_text(const spec::Spec& spec) {
 
 // The values behind the statistics of batch_norm: "64 rows x 196 positions = 12,544 values behind each statistic of
 // ...".
-std::string statistics_text(const train::Setup& setup) {
+std::string statistics_text(const setup::Setup& setup) {
   std::string out;
-  for (const train::ValuesBehind& values : train::values_behind_statistics(setup)) {
-    out += fmt::format("statistics of {}: {} x {} = {} each\n", some_values(values.nodes), plural(values.rows, "row"),
-                       plural(values.positions, "position"), plural(values.count(), "value"));
+  for (const setup::ValuesBehind& values : setup::values_behind_statistics(setup)) {
+    out += fmt::format("statistics of {}: {} x {} = {} each\n", some_values(values.nodes), counted(values.rows, "row"),
+                       counted(values.positions, "position"), counted(values.count(), "value"));
   }
   return out;
 }
 
-std::string batch_text(const model::Model& model, const data::BatchPlan& batch, const Layout& layout) {
+std::string batch_text(const model::Model& model, const BatchPlan& batch, const Layout& layout) {
   const Layout inputs = layout_of(layout, model.input, true);
   const Layout targets = layout_of(layout, model.target, false);
   std::vector<std::vector<std::string>> rows{
       {"inputs", fmt::format("{} {}", to_string(model.input.dtype), tuple(inputs.shape)), inputs.names},
       {"targets", fmt::format("{} {}", to_string(model.target.dtype), tuple(targets.shape)), targets.names}};
-  std::string out = fmt::format("batch: {} a step, {} on each of {}", plural(batch.global, "example"),
-                                plural(batch.rows_per_device, "row"), plural(batch.devices, "logical device"));
+  std::string out = fmt::format("batch: {} a step, {} on each of {}", counted(batch.global, "example"),
+                                counted(batch.rows_per_device, "row"), counted(batch.devices, "logical device"));
   if (batch.microbatches > 1) {
     out += fmt::format(", in {} microbatches of {}", batch.microbatches, batch.rows_per_device / batch.microbatches);
   }
-  return out + "\n" + columns(rows, {false, false, false});
+  return out + "\n" + in_columns(rows, {false, false, false});
 }
 
-using Evaluations = std::vector<train::EvaluationPlan>;
+using Evaluations = std::vector<setup::EvaluationPlan>;
 
-std::string checkpoints_text(const spec::CheckpointSpec& spec, const train::Timetable& timetable,
+std::string checkpoints_text(const spec::CheckpointSpec& spec, const step::Timetable& timetable,
                              const Evaluations& evaluations) {
   if (!timetable.saves_during_run) return "  one checkpoint, at the end\n";
   std::string every;
-  if (timetable.save_every > 0) every = plural(timetable.save_every, "step");
-  if (timetable.save_seconds > 0) every = train::duration(timetable.save_seconds);
+  if (timetable.save_every > 0) every = counted(timetable.save_every, "step");
+  if (timetable.save_seconds > 0) every = run::duration(timetable.save_seconds);
   std::string out = every.empty() ? "  a checkpoint at the end" : "  a checkpoint every " + every + " and at the end";
   out += fmt::format("; the {} newest are kept", with_commas(spec.keep));
   if (spec.best) {
@@ -198,14 +194,13 @@ std::string checkpoints_text(const spec::CheckpointSpec& spec, const train::Time
   return out + "\n";
 }
 
-std::string steps_text(const data::BatchPlan& batch, const train::Timetable& timetable,
-                       const Evaluations& evaluations) {
+std::string steps_text(const BatchPlan& batch, const step::Timetable& timetable, const Evaluations& evaluations) {
   std::string out = fmt::format("steps: {} in {} of {}", with_commas(timetable.steps),
-                                plural((timetable.steps + batch.steps_per_epoch - 1) / batch.steps_per_epoch, "epoch"),
-                                plural(batch.steps_per_epoch, "step"));
+                                counted((timetable.steps + batch.steps_per_epoch - 1) / batch.steps_per_epoch, "epoch"),
+                                counted(batch.steps_per_epoch, "step"));
   if (timetable.log_every > 0) out += fmt::format("; logged every {}", with_commas(timetable.log_every));
   if (timetable.eval_every > 0) {
-    const auto examples = [](const train::EvaluationPlan& plan) {
+    const auto examples = [](const setup::EvaluationPlan& plan) {
       return with_commas(plan.batch.dataset) + " " + plan.split + " examples";
     };
     out += fmt::format("; evaluated every {} on {}", with_commas(timetable.eval_every), examples(evaluations.front()));
@@ -215,15 +210,15 @@ std::string steps_text(const data::BatchPlan& batch, const train::Timetable& tim
 }
 
 // The examples that an epoch skips or pads.
-std::string epoch_text(const data::BatchPlan& batch) {
+std::string epoch_text(const BatchPlan& batch) {
   std::string out;
   if (batch.skipped_per_epoch > 0) {
     out += fmt::format("  each epoch skips {}: they do not fill a batch of {} (data.remainder: drop)\n",
-                       plural(batch.skipped_per_epoch, "example"), with_commas(batch.global));
+                       counted(batch.skipped_per_epoch, "example"), with_commas(batch.global));
   }
   if (batch.padded_per_epoch > 0) {
     out += fmt::format("  each epoch pads {}, which count for nothing (data.remainder: mask)\n",
-                       plural(batch.padded_per_epoch, "row"));
+                       counted(batch.padded_per_epoch, "row"));
   }
   if (batch.skipped_per_epoch == 0 && batch.padded_per_epoch == 0) {
     out += fmt::format("  every one of the {} examples is used in each epoch; nothing is skipped or padded\n",
@@ -233,37 +228,37 @@ std::string epoch_text(const data::BatchPlan& batch) {
 }
 
 // Some updates of a schedule, counted from 1: the first, the beginnings of its segments, the middle and the last.
-std::vector<std::int64_t> told_updates(const train::Schedule& schedule, std::int64_t last) {
+std::vector<std::int64_t> told_updates(const schedules::Schedule& schedule, std::int64_t last) {
   std::set<std::int64_t> updates{1, (last + 1) / 2, last};
-  for (const train::Segment& segment : schedule.segments) updates.insert(std::min(segment.start + 1, last));
+  for (const schedules::Segment& segment : schedule.segments) updates.insert(std::min(segment.start + 1, last));
   return {updates.begin(), updates.end()};
 }
 
 // "a learning rate of 0.001", "a learning rate by warmup_cosine_decay"
-std::string rate_text(const std::vector<train::Member>& members) {
-  const train::Optimizer& optimizer = members.front().optimizer;
+std::string rate_text(const std::vector<setup::Member>& members) {
+  const step::Optimizer& optimizer = members.front().optimizer;
   std::vector<std::string> rates;
   rates.reserve(members.size());
-  for (const train::Member& member : members) rates.push_back(exact(member.optimizer.learning_rate));
+  for (const setup::Member& member : members) rates.push_back(exact(member.optimizer.learning_rate));
   const bool equal = std::all_of(rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
   if (!optimizer.schedule && !equal) return "learning rates of " + some_values(rates);
   if (!optimizer.schedule) return "a learning rate of " + exact(optimizer.learning_rate);
   return "a learning rate by " + optimizer.schedule->name;
 }
 
-std::string schedule_text(const std::vector<train::Member>& members, std::int64_t steps, bool is_ensemble) {
+std::string schedule_text(const std::vector<setup::Member>& members, std::int64_t steps, bool is_ensemble) {
   const auto& schedule = members.front().optimizer.schedule;
   if (!schedule) return "";
   std::vector<std::vector<std::string>> rows{{"step", "learning rate" + std::string(is_ensemble ? " by member" : "")}};
   for (const std::int64_t update : told_updates(*schedule, steps)) {
     std::vector<std::string> rates;
     rates.reserve(members.size());
-    for (const train::Member& member : members) {
-      rates.push_back(fmt::format("{:.6g}", train::learning_rate_at(member.optimizer, update)));
+    for (const setup::Member& member : members) {
+      rates.push_back(fmt::format("{:.6g}", step::learning_rate_at(member.optimizer, update)));
     }
     rows.push_back({with_commas(update), some_values(rates)});
   }
-  return columns(rows, {true, false}) + "\n";
+  return in_columns(rows, {true, false}) + "\n";
 }
 
 std::string wire_text(const ValidateReport& report) {
@@ -283,6 +278,12 @@ std::string flops_text(double flops) {
   return fmt::format("{:.3g} {}", flops, units[unit]);
 }
 
+Json ranges_json(const std::vector<IndexRange>& ranges) {
+  Json list = Json::array();
+  for (const IndexRange& range : ranges) list.push_back({{"first", range.first}, {"count", range.count}});
+  return list;
+}
+
 // Notes about options that replace keys, and about conversions of the data.
 std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source& source) {
   std::vector<std::string> notes = loaded.facts_and_notes();
@@ -292,29 +293,29 @@ std::vector<std::string> notes_of(const spec::Loaded& loaded, const data::Source
 
 }  // namespace
 
-ValidateReport make_validate_report(const train::Setup& setup, const train::PlannedSource& run, int processes) {
+ValidateReport make_validate_report(const setup::Setup& setup, const setup::PlannedSource& run, int processes) {
   ValidateReport report;
   report.backend = run.backend->name();
   report.backend_because = run.because;
   report.workers = run.planned->workers();
   report.memory = train::estimate_memory(setup, run.planned->needs());
   train::check_memory(report.memory, setup, *run.backend, run.planned->source(), {{0, processes}});
-  report.cost = train::cost_of(*setup.training, setup.spec());
-  for (const std::string& warning : setup.warnings) report.warnings.push_back(warning);
+  report.cost = setup::cost_of(*setup.training, setup.spec());
+  report.warnings = setup.warnings;
   report.processes = processes;
-  if (processes > 1) report.sent_bytes = run.planned->report(train::train_entry).sent_bytes;
+  if (processes > 1) report.sent_bytes = run.planned->report(setup::train_entry).sent_bytes;
   return report;
 }
 
-ValidateReport make_validate_report(const train::Setup& setup, bool private_copies, int processes) {
-  return make_validate_report(setup, train::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}}),
+ValidateReport make_validate_report(const setup::Setup& setup, bool private_copies, int processes) {
+  return make_validate_report(setup, setup::plan_run(setup, private_copies, KernelChoice::best, {{0, processes}}),
                               processes);
 }
 
-std::string validate_text(const train::Setup& setup, const ValidateReport& report, int width) {
+std::string validate_text(const setup::Setup& setup, const ValidateReport& report, int width) {
   const spec::Spec& spec = setup.spec();
   std::string metrics;
-  for (const spec::Metric& metric : spec.metrics) metrics += ", " + to_string(metric);
+  for (const metrics::Metric& metric : spec.metrics) metrics += ", " + metric.label();
   std::string out = fmt::format("{}: valid\n\n", printable(spec.name));
   out += fmt::format("mesh: {}, carried by {} (backend {}{})\n", mesh_text(setup.mesh()),
                      carriers_text(report.workers, report.memory.gpus > 0, report.processes, spec.mesh), report.backend,
@@ -324,17 +325,16 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
     out += processes_text(spec, report.processes, are_gpus ? std::nullopt : report.sent_bytes);
   }
   if (are_gpus && report.sent_bytes) {
-    out += fmt::format("  each GPU sends {} to the others in a step\n",
-                       human_bytes(static_cast<double>(*report.sent_bytes)));
+    out += fmt::format("  each GPU sends {} to the others in a step\n", human_bytes(*report.sent_bytes));
   }
   out += fmt::format("data: {}\n{}\n", setup.source.description, augment_text(spec.data));
   out += ensemble_text(spec);
-  out += fmt::format("model: {}{}; {} at {}\n", to_string(spec.loss), metrics, train::rule_name(spec.optimizer),
+  out += fmt::format("model: {}{}; {} at {}\n", spec.loss->name(), metrics, step::rule_name(spec.optimizer),
                      rate_text(setup.members));
   out += schedule_text(setup.members, setup.timetable.steps, spec.ensemble.has_value());
   out += precision_text(spec);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec), width) + "\n";
-  const bool shared = train::training_streams(setup).size() == 1;
+  const bool shared = setup::training_streams(setup).size() == 1;
   out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
   out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
@@ -351,9 +351,9 @@ std::string validate_text(const train::Setup& setup, const ValidateReport& repor
   return wrapped(out, width);
 }
 
-std::string validate_json(const train::Setup& setup, const ValidateReport& report, bool with_config) {
-  const data::BatchPlan& batch = setup.batch;
-  const train::MemoryEstimate& m = report.memory;
+std::string validate_json(const setup::Setup& setup, const ValidateReport& report, bool with_config) {
+  const BatchPlan& batch = setup.batch;
+  const setup::MemoryEstimate& m = report.memory;
   Json json;
   json["valid"] = true;
   json["name"] = setup.spec().name;
@@ -372,14 +372,8 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   json["blocks"] = setup.spec().mesh.blocks.value_or(1);
   if (report.memory.gpus == 0) {
     const ProcessDivision division = divide_over_processes(setup.spec(), report.processes);
-    if (setup.spec().ensemble) {
-      json["members_of_processes"] = Json::array();
-      for (const IndexRange& members : division.members)
-        json["members_of_processes"].push_back({{"first", members.first}, {"count", members.count}});
-    }
-    json["devices_of_processes"] = Json::array();
-    for (const IndexRange& devices : division.devices)
-      json["devices_of_processes"].push_back({{"first", devices.first}, {"count", devices.count}});
+    if (setup.spec().ensemble) json["members_of_processes"] = ranges_json(division.members);
+    json["devices_of_processes"] = ranges_json(division.devices);
     json["processes_that_divide"] = division.that_divide;
   }
   if (report.sent_bytes) {
@@ -395,38 +389,30 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
   for (const data::Split split : data::all_splits) {
     if (setup.source.of(split)) json["splits"][data::name_of(split)] = setup.source.of(split)->size();
   }
-  const bool shared = train::training_streams(setup).size() == 1;
+  const bool shared = setup::training_streams(setup).size() == 1;
   const Layout rows = layout_of_rows(setup.spec(), batch.rows_per_device, shared);
-  json["inputs"] = {{"dtype", to_string(setup.model.input.dtype)},
-                    {"shape", layout_of(rows, setup.model.input, true).shape}};
-  json["targets"] = {{"dtype", to_string(setup.training_model().target.dtype)},
-                     {"shape", layout_of(rows, setup.training_model().target, false).shape}};
+  const data::Field &input = setup.model.input, &target = setup.training_model().target;
+  json["inputs"] = {{"dtype", to_string(input.dtype)}, {"shape", layout_of(rows, input, true).shape}};
+  json["targets"] = {{"dtype", to_string(target.dtype)}, {"shape", layout_of(rows, target, false).shape}};
   json["steps"] = setup.timetable.steps;
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;
   json["examples_padded_per_epoch"] = batch.padded_per_epoch;
-  json["memory_bytes"] = {{"parameters", m.parameters},
-                          {"optimizer", m.optimizer},
-                          {"gradients", m.gradients},
-                          {"activations", m.activations},
-                          {"batch", m.batch},
-                          {"kernels", m.kernels},
-                          {"programs", m.programs},
-                          {"snapshot", m.snapshot},
-                          {"total_per_process", product_of(static_cast<std::size_t>(std::max(m.gpus, 1)), m.total)},
-                          {"available", m.available ? Json(*m.available) : Json(nullptr)}};
+  Json& memory = json["memory_bytes"];
+  for (const setup::MemoryRow& row : setup::rows_of(m)) {
+    if (row.key != "workspace" && row.key != "data") memory[row.key] = row.bytes;
+  }
+  memory["total_per_process"] = product_of(static_cast<std::size_t>(std::max(m.gpus, 1)), m.total());
+  memory["available"] = m.available ? Json(*m.available) : Json(nullptr);
   if (m.gpus > 0) {
-    const bool is_planned = !m.workspace_planned_for.empty();
-    json["memory_bytes"]["workspace"] = m.workspace;
-    json["memory_bytes"]["total_per_gpu"] = m.total;
-    json["memory_bytes"]["host"] = {{"pinned", m.host.pinned},
-                                    {"snapshot", m.host.snapshot},
-                                    {"passing", m.host.passing},
-                                    {"total", m.host.total},
-                                    {"available", m.host.available ? Json(*m.host.available) : Json(nullptr)}};
-    json["workspace_planned_for"] = is_planned ? Json(m.workspace_planned_for) : Json(nullptr);
+    memory["workspace"] = m.workspace;
+    memory["total_per_gpu"] = m.total();
+    for (const setup::MemoryRow& row : setup::rows_of(m.host)) memory["host"][row.key] = row.bytes;
+    memory["host"]["total"] = m.host.total();
+    memory["host"]["available"] = m.host.available ? Json(*m.host.available) : Json(nullptr);
+    json["workspace_planned_for"] = m.workspace_planned_for.empty() ? Json(nullptr) : Json(m.workspace_planned_for);
     json["gpus"] = m.gpus;
-    json["fits"] = m.available ? Json(m.total <= *m.available) : Json(nullptr);
+    json["fits"] = m.available ? Json(m.total() <= *m.available) : Json(nullptr);
   }
   if (m.data > 0) json["memory_bytes"]["data"] = m.data;
   json["flops_per_step"] = std::llround(report.cost.flops);
@@ -449,8 +435,8 @@ std::string validate_json(const train::Setup& setup, const ValidateReport& repor
     json["learning_rates"] = Json::array();
     for (const std::int64_t update : told_updates(*setup.optimizer().schedule, setup.timetable.steps)) {
       Json rates = Json::array();
-      for (const train::Member& member : setup.members) {
-        rates.push_back(train::learning_rate_at(member.optimizer, update));
+      for (const setup::Member& member : setup.members) {
+        rates.push_back(step::learning_rate_at(member.optimizer, update));
       }
       const bool alone = !setup.spec().ensemble;
       json["learning_rates"].push_back({{"step", update}, {"learning_rate", alone ? rates.front() : rates}});

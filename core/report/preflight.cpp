@@ -191,7 +191,7 @@ ProcessFacts facts_of_this_process() {
   ProcessFacts facts;
   facts.host = host_name();
   facts.pid = getpid();
-  facts.program = train::program_identity();
+  facts.program = setup::program_identity();
   facts.instruction_set = instruction_set();
   facts.cores = allowed_cores();
   facts.free_memory = available_memory();

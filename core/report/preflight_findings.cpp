@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/preflight.h"
 
@@ -147,10 +147,10 @@ std::string processes_table(const std::vector<ProcessFacts>& processes) {
   for (std::size_t p = 0; p < processes.size(); ++p) {
     const ProcessFacts& facts = processes[p];
     rows.push_back({std::to_string(p), printable(facts.host), std::to_string(facts.pid),
-                    fmt::format("{:.3g}", facts.cores), human_bytes(static_cast<double>(facts.free_memory)),
+                    fmt::format("{:.3g}", facts.cores), human_bytes(facts.free_memory),
                     seconds_text(facts.compute_seconds), p == 0 ? "" : fmt::format("{:+.6f} s", facts.clock_offset)});
   }
-  return columns(rows, {false, false, true, true, true, true, true});
+  return in_columns(rows, {false, false, true, true, true, true, true});
 }
 
 // Of many links the slowest.
@@ -165,7 +165,7 @@ std::string links_table(std::vector<Link> links) {
     rows.push_back(
         {fmt::format("{} and {}", link.a, link.b), seconds_text(link.latency), bandwidth_text(link.bandwidth)});
   }
-  const std::string out = columns(rows, {false, true, true});
+  const std::string out = in_columns(rows, {false, true, true});
   return count > links.size()
              ? out + fmt::format("  the {} of {} links with the longest latency\n", links.size(), count)
              : out;
@@ -189,10 +189,10 @@ std::string preflight_text(const Preflight& preflight) {
     out += "\nlinks:\n" + links_table(preflight.links) + "\nsum over all processes, as in a step:\n";
     std::vector<std::vector<std::string>> rows;
     for (const AllReduceTime& sum : preflight.sums) {
-      rows.push_back({human_bytes(static_cast<double>(sum.bytes)), seconds_text(sum.seconds),
+      rows.push_back({human_bytes(sum.bytes), seconds_text(sum.seconds),
                       bandwidth_text(static_cast<double>(sum.bytes) / sum.seconds)});
     }
-    out += columns(rows, {true, true, true});
+    out += in_columns(rows, {true, true, true});
   }
   out += "\n";
   if (!first.data.empty() && preflight.findings.empty()) out += "the data is readable and the same in every process\n";

@@ -80,7 +80,7 @@ std::string processes_text(const spec::Spec& spec, int processes, std::optional<
   }
   out += "\n";
   if (sent_bytes) {
-    out += fmt::format("  process 0 sends {} to the others in a step\n", human_bytes(static_cast<double>(*sent_bytes)));
+    out += fmt::format("  process 0 sends {} to the others in a step\n", human_bytes(*sent_bytes));
   }
   return out;
 }

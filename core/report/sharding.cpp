@@ -2,50 +2,53 @@
 
 #include <fmt/format.h>
 
+#include "core/analysis/distribute.h"
 #include "core/base/text.h"
+#include "core/base/wrap.h"
 #include "core/graph/bucket.h"
 #include "core/model/gathers.h"
 #include "core/ops/all.h"
-#include "core/report/columns.h"
-#include "core/setup/start.h"
+#include "core/setup/options.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/step/table_rows.h"
 #include "core/train/resources.h"
 
 namespace pmaptrain::report {
 namespace {
 
-// Whether devices receive whole sums of gradients in every stage: GPUs that add in a fixed order do, unless each has
-// shards of its own (core/runtime/gpu).
-bool receives_whole_sums(const train::Setup& setup) {
+// Whether devices receive whole sums of gradients in every stage.
+bool receives_whole_sums(const setup::Setup& setup) {
   const spec::MeshSpec& mesh = setup.spec().mesh;
-  return mesh.backend == spec::Backend::cuda && mesh.deterministic &&
-         !model::sharding_of(setup.member_spec()).is_of_all_data;
+  return mesh.backend == spec::Backend::cuda &&
+         !collectives_can_add_parts(setup.member_spec().mesh.roles.data, setup.step.sharding.state, mesh.deterministic);
 }
 
 // The same run in another stage.
-train::Setup at_stage(train::Setup setup, int stage) {
+setup::Setup at_stage(setup::Setup setup, int stage) {
   std::optional<spec::Parallelism>& parallelism = setup.loaded.spec.parallelism;
   parallelism->fsdp->stage = stage;
   if (stage == 0) parallelism.reset();
-  const data::BatchPlan batch = setup.batch;
-  return train::with_batches(std::move(setup), batch.global, batch.microbatches);  // makes the programs anew
+  const BatchPlan batch = setup.batch;
+  return setup::with_batches(std::move(setup), batch.global, batch.microbatches);  // makes the programs anew
 }
 
-std::optional<std::size_t> memory_of_process(const train::Setup& setup, int stage, int processes) {
+std::optional<std::size_t> memory_of_process(const setup::Setup& setup, int stage, int processes) {
   if (processes == 1 || setup.spec().ensemble) return std::nullopt;
-  const train::Setup sharded = at_stage(setup, stage);
-  const train::PlannedSource run = train::plan_run(sharded, false, KernelChoice::best, {{0, processes}});
+  const setup::Setup sharded = at_stage(setup, stage);
+  const setup::PlannedSource run = setup::plan_run(sharded, false, KernelChoice::best, {{0, processes}});
   if (run.backend->uses_gpus()) return std::nullopt;
-  return train::estimate_memory(sharded, run.planned->needs()).total;
+  return train::estimate_memory(sharded, run.planned->needs()).total();
 }
 
-ShardingStage stage_of(const train::Setup& setup, int stage) {
+ShardingStage stage_of(const setup::Setup& setup, int stage) {
   spec::Spec spec = setup.member_spec();
   spec.parallelism->fsdp->stage = stage;
   if (stage == 0) spec.parallelism.reset();
+  const step::StepOptions step = setup::step_options(spec);
   const Program program =
-      train::optimize(train::train_program(setup.training_model(), spec, setup.optimizer(),
-                                           {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops()));
+      setup::optimize(step::train_program(setup.training_model(), step, setup.optimizer(),
+                                          {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops()));
   ShardingStage found;
   found.stage = stage;
   for (const Input& input : program.inputs) {
@@ -53,26 +56,26 @@ ShardingStage stage_of(const train::Setup& setup, int stage) {
     if (is_of_model(input.group)) found.parameters += size;
     if (input.group == Group::state) found.state += size;
   }
-  const model::Sharding sharding = model::sharding_of(spec);
+  const model::Sharding& sharding = step.sharding;
   const bool scatters = stage >= 2 && !receives_whole_sums(setup);
   const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.gradients) : 1);
-  const std::vector<model::Bucket> buckets = buckets_of(setup.model, setup.optimizer(), sharding);
+  const std::vector<model::Bucket> buckets = step::buckets_of(setup.model, setup.optimizer(), sharding);
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
   for (const model::Bucket& bucket : buckets) {
     if (bucket.tokens > 0) {  // each device has all rows
-      const Shape rows = train::gradient_shape(setup.model, program.mesh, bucket, bucket.parameters.front());
+      const Shape rows = step::gradient_shape(setup.model, program.mesh, bucket, bucket.parameters.front());
       found.gradients += static_cast<std::size_t>(numel(rows)) * size_of(setup.model.dtype);
       continue;
     }
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
     found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
   }
-  for (const auto& [axis, sent] : train::cost_of(program).wire_bytes) found.sent += sent;
+  for (const auto& [axis, sent] : setup::cost_of(program).wire_bytes) found.sent += sent;
   return found;
 }
 
-std::string whole_sums_text(const train::Setup& setup) {
+std::string whole_sums_text(const setup::Setup& setup) {
   const spec::Spec& spec = setup.member_spec();
   if (spec.fsdp()->stage < 2 || !receives_whole_sums(setup)) return "";
   return fmt::format(
@@ -82,7 +85,9 @@ std::string whole_sums_text(const train::Setup& setup) {
 }
 
 std::string processes_text(const std::vector<ShardingStage>& stages) {
-  if (!stages[2].process || *stages[2].process < *stages[1].process) return "";
+  // The programs of the stages differ by some hundred bytes.
+  const auto shown = [&](std::size_t stage) { return human_bytes(stages[stage].process.value_or(0)); };
+  if (!stages[2].process || (*stages[2].process < *stages[1].process && shown(2) != shown(1))) return "";
   std::string text =
       "  stage 2 takes no less memory of a process than stage 1: in both a process adds only its parts of large sums, "
       "but\n  first computes whole gradients; less would need sums by groups of layers";
@@ -91,12 +96,12 @@ std::string processes_text(const std::vector<ShardingStage>& stages) {
 }
 
 // What buckets have beyond those of plain data parallelism.
-std::string padding_text(const train::Setup& setup) {
+std::string padding_text(const setup::Setup& setup) {
   const Mesh& mesh = setup.member_spec().mesh.mesh;
-  const model::Sharding sharding = model::sharding_of(setup.member_spec());
+  const model::Sharding& sharding = setup.step.sharding;
   std::int64_t elements = 0, needed = 0;
   bool by_rows = false;
-  for (const model::Bucket& bucket : buckets_of(setup.model, setup.optimizer(), sharding)) {
+  for (const model::Bucket& bucket : step::buckets_of(setup.model, setup.optimizer(), sharding)) {
     elements += model::elements_of(setup.model, bucket, sharding, mesh);
     needed += model::elements_of(setup.model, bucket, {}, mesh);
     by_rows = by_rows || bucket.tokens > 0;
@@ -109,7 +114,7 @@ std::string padding_text(const train::Setup& setup) {
 
 }  // namespace
 
-std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup, int processes) {
+std::vector<ShardingStage> stages_of_sharding(const setup::Setup& setup, int processes) {
   std::vector<ShardingStage> stages;
   for (int stage = 0; stage <= 3; ++stage) {
     stages.push_back(stage_of(setup, stage));
@@ -118,7 +123,7 @@ std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup, int pro
   return stages;
 }
 
-std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus) {
+std::string sharding_text(const setup::Setup& setup, int processes, bool on_gpus) {
   const spec::Fsdp* const fsdp = setup.member_spec().fsdp();
   if (fsdp == nullptr) return "";
   const Mesh& mesh = setup.member_spec().mesh.mesh;
@@ -128,15 +133,14 @@ std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus
   for (const ShardingStage& each : stages) {
     rows[0].push_back(each.stage == fsdp->stage ? fmt::format("*stage {}", each.stage)
                                                 : fmt::format("stage {}", each.stage));
-    const auto text = [](auto size) { return human_bytes(static_cast<double>(size)); };
-    rows[1].push_back(text(each.parameters));
-    rows[2].push_back(text(each.gradients));
-    rows[3].push_back(text(each.state));
-    rows[4].push_back(text(each.gathered));
-    rows[5].push_back(text(each.sent));
+    rows[1].push_back(human_bytes(each.parameters));
+    rows[2].push_back(human_bytes(each.gradients));
+    rows[3].push_back(human_bytes(each.state));
+    rows[4].push_back(human_bytes(each.gathered));
+    rows[5].push_back(human_bytes(each.sent));
     if (!each.process) continue;
     if (each.stage == 0) rows.push_back({"memory of this process"});
-    rows[6].push_back(text(*each.process));
+    rows[6].push_back(human_bytes(*each.process));
   }
   const std::string note =
       processes == 1 && !on_gpus
@@ -144,7 +148,7 @@ std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus
           : "";
   return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}{}\n",
                      fsdp->stage, mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     columns(rows, {false, true, true, true, true}), whole_sums_text(setup), processes_text(stages),
+                     in_columns(rows, {false, true, true, true, true}), whole_sums_text(setup), processes_text(stages),
                      padding_text(setup), note);
 }
 

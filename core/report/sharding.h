@@ -23,9 +23,9 @@ struct ShardingStage {
 };
 
 // The stages 0 to 3 along the axes of parallelism.fsdp, which the config must have, carried by so many processes.
-std::vector<ShardingStage> stages_of_sharding(const train::Setup& setup, int processes = 1);
+std::vector<ShardingStage> stages_of_sharding(const setup::Setup& setup, int processes = 1);
 
 // A table of these stages with a heading; empty without parallelism.fsdp. Without GPUs one process saves nothing.
-std::string sharding_text(const train::Setup& setup, int processes, bool on_gpus);
+std::string sharding_text(const setup::Setup& setup, int processes, bool on_gpus);
 
 }  // namespace pmaptrain::report

@@ -3,15 +3,15 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 
 namespace pmaptrain::report {
 
 std::string variables_text(const Program& program, int width) {
   std::vector<std::vector<std::string>> rows{{"", "name", "first", "type", "bytes"}};
   const auto add = [&](const std::string& group, const std::string& name, const std::string& first, const Type& type) {
-    rows.push_back({group, name, first, std::string(to_string(type.dtype)) + to_string(type.shape),
-                    human_bytes(static_cast<double>(bytes(type)))});
+    rows.push_back(
+        {group, name, first, std::string(to_string(type.dtype)) + to_string(type.shape), human_bytes(bytes(type))});
   };
   for (const Input& input : program.inputs) {
     if (!is_kept(input.group)) continue;
@@ -25,7 +25,7 @@ std::string variables_text(const Program& program, int width) {
     }
   }
   return "kept from step to step; a part of a bucket begins at its first element:\n" +
-         columns(rows, {false, false, true, false, true}, width);
+         in_columns(rows, {false, false, true, false, true}, width);
 }
 
 }  // namespace pmaptrain::report

@@ -10,10 +10,10 @@
 #include <map>
 
 #include "core/base/text.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "core/run/files/file_system.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 constexpr std::string_view not_complete = "the checkpoint is not complete: use another one of the run";
@@ -196,4 +196,4 @@ CheckpointWeights load_weights(const std::filesystem::path& run, const std::stri
   return found;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

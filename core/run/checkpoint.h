@@ -12,7 +12,7 @@
 #include "core/run/run_folder.h"
 #include "core/run/run_state.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // A safetensors file of a checkpoint. The elements of `tensors` are views of the file.
 struct CheckpointFile {
@@ -75,4 +75,4 @@ std::string default_checkpoint(const spec::Spec& spec, const std::filesystem::pa
 // "step-00000100": the last checkpoint of a run; none if no checkpoint can be read.
 std::optional<std::string> last_checkpoint(const std::filesystem::path& run);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

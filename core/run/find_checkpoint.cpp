@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/run/files/directory.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ fs::path find_checkpoint(const fs::path& run, const std::string& which) {
              there.empty() ? "it has none yet" : "it has " + join(there, ", "));
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The name of a step's checkpoint, "step-00000100", and the step of such a name; none for another name.
 std::string checkpoint_name(std::int64_t step);
@@ -29,4 +29,4 @@ std::optional<std::filesystem::path> checkpoint_folder(const std::filesystem::pa
 // existing checkpoints, or Error (data) if they cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& run, const std::string& which);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -20,7 +20,7 @@
 #include "core/run/files/file_system.h"
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 // What process 0 has in memory of a file at a time, beside the file's mapping.
@@ -133,4 +133,4 @@ data::Bytes FirstProcess::bytes(const std::function<data::Bytes()>& open) const 
   return found;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -7,7 +7,7 @@
 #include "core/data/file.h"
 #include "core/runtime/agreement.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Every process makes the same sequence of calls. An Error of the function that a call is given is thrown in process 0,
 // and ends the other processes as FailedElsewhere.
@@ -37,4 +37,4 @@ class FirstProcess {
   Agreement* agreement_ = nullptr;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

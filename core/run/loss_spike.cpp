@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 // `means` is not empty.
@@ -40,4 +40,4 @@ std::optional<std::string> LossSpike::observe(const LossMean& mean) {
   return warning;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

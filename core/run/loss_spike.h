@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The mean loss of the steps (from, to], the steps since the previous log line.
 struct LossMean {
@@ -36,4 +36,4 @@ class LossSpike {
   std::vector<LossMean> means_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

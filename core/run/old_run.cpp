@@ -12,7 +12,7 @@
 #include "core/run/records/tensorboard.h"
 #include "core/run/run_folder.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 constexpr std::string_view checkpoints = "checkpoints";
@@ -107,4 +107,4 @@ std::vector<std::string> OldRun::remove() {
   return left;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -8,7 +8,7 @@
 
 #include "core/run/files/directory.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Whether pmaptrain writes an entry of this name directly in a run folder, apart from config.yaml and the marker.
 bool is_written_by_a_run(const std::string& name);
@@ -38,4 +38,4 @@ class OldRun {
   std::vector<std::pair<std::string, std::string>> renamed_;  // from, to
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -4,19 +4,19 @@
 
 #include "core/run/selection.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
-bool improves(const spec::ReduceOnPlateau& spec, const std::optional<double>& best, double value) {
+bool improves(const optimizers::ReduceOnPlateau& spec, const std::optional<double>& best, double value) {
   if (!std::isfinite(value)) return false;
   if (!best) return true;
   const double least = spec.rtol * std::abs(*best) + spec.atol;
-  return mode_of(spec) == spec::Mode::min ? value < *best - least : value > *best + least;
+  return spec::mode_of(spec) == spec::Mode::min ? value < *best - least : value > *best + least;
 }
 
 }  // namespace
 
-PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value) {
+PlateauState observe(const optimizers::ReduceOnPlateau& spec, PlateauState state, double value) {
   if (has_no_value_yet(state.best, value)) return state;
   const bool improved = improves(spec, state.best, value);
   if (improved) state.best = value;
@@ -33,4 +33,4 @@ PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, doub
   return state;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

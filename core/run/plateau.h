@@ -6,7 +6,7 @@
 
 #include "core/spec/spec.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The state of reduce_on_plateau, as numbers that a checkpoint can hold.
 struct PlateauState {
@@ -22,6 +22,6 @@ struct PlateauState {
 // The scale decreases at the evaluation that completes `patience` evaluations without improvement, and the next
 // `cooldown` evaluations do not count as bad. Unlike Optax's, the state stays as it is while every value is NaN: such a
 // metric measures nothing.
-PlateauState observe(const spec::ReduceOnPlateau& spec, PlateauState state, double value);
+PlateauState observe(const optimizers::ReduceOnPlateau& spec, PlateauState state, double value);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -23,7 +23,7 @@
 #include "core/run/run_folder_errors.h"
 #include "core/spec/run_format.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -467,4 +467,4 @@ void RunFolder::prune_checkpoints(std::int64_t keep) const {
   }
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -16,7 +16,7 @@
 #include "core/run/files/directory.h"
 #include "core/run/find_checkpoint.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 struct RunFolderOptions {
   bool overwrite = false;
@@ -124,4 +124,4 @@ class RunFolder {
   std::vector<std::string> warnings_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

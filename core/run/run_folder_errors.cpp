@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ void fail_moved(const fs::path& dir, const Directory::Whereabouts& found) {
   throw Error(ExitStatus::failed, Diagnostic{"resource", {}, std::move(message), std::move(help), {}});
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

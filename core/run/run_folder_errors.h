@@ -6,7 +6,7 @@
 
 #include "core/run/run_folder.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // "the run folder 'dir' exists", with suggested commands. `replaceable`: whether --overwrite is possible; if not,
 // `why_not` is the reason.
@@ -25,4 +25,4 @@ namespace pmaptrain::train {
 // The folder's path no longer leads to it. Exit status failed.
 [[noreturn]] void fail_moved(const std::filesystem::path& dir, const Directory::Whereabouts& found);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

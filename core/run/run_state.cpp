@@ -18,7 +18,7 @@
 #include "core/base/version.h"
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -135,6 +135,7 @@ void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
   visit("columns", encoding.columns);
   visit("classes", encoding.classes);
   visit("labels", encoding.labels, Presence::newer);
+  visit("features", encoding.features, Presence::newer);
   visit("image", encoding.image);
   visit("statistics", encoding.statistics);
   visit("targets", encoding.targets, Presence::newer);
@@ -146,7 +147,7 @@ void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
 }
 
 template <class Visit>
-void for_each_field(Is<data::Content> auto& content, Visit&& visit) {
+void for_each_field(Is<input::Content> auto& content, Visit&& visit) {
   visit("key", content.key);
   visit("path", content.path);
   visit("bytes", content.bytes);
@@ -409,4 +410,4 @@ RunState parse_run_state(const std::string& text, const std::string& file) {
   }
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

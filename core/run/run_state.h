@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "core/data/content.h"
 #include "core/data/dataset.h"
+#include "core/input/content.h"
 #include "core/run/loss_spike.h"
 #include "core/run/plateau.h"
 #include "core/run/records/events.h"
 #include "core/spec/change.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The state of LossWatch.
 struct LossSums {
@@ -100,7 +100,7 @@ struct RunState {
   data::Field input, target;  // of an example, without their places in the config
 
   // The config, data and files that the state belongs to. A run of an earlier version has no `contents`.
-  data::Contents contents;
+  input::Contents contents;
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"
@@ -120,4 +120,4 @@ std::string to_json(const RunState& state);
 // Throws Error (data), which names `file`, for a damaged document: to_json() of the result must be `text`.
 RunState parse_run_state(const std::string& text, const std::string& file);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

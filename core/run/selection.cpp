@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 bool improves(spec::Mode mode, double value, std::optional<double> best, double margin) {
   if (std::isnan(value)) return false;
@@ -36,4 +36,4 @@ bool EarlyStopping::observe(double found) {
   return waited >= patience;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -6,7 +6,7 @@
 
 #include "core/spec/spec.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Whether `value` is better than `best` by more than `margin` >= 0. Without a `best`, any value except NaN is.
 bool improves(spec::Mode mode, double value, std::optional<double> best, double margin = 0.0);
@@ -42,4 +42,4 @@ struct EarlyStopping {
   bool observe(double found);
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

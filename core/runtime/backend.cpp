@@ -6,11 +6,39 @@
 
 #include "core/base/error.h"
 #include "core/base/saturate.h"
+#include "core/graph/stacked_layout.h"
 
 namespace pmaptrain {
+namespace {
 
-std::size_t MemoryNeeds::total() const {
-  return sum_of(parameters, state, data, batches, gradients, temporaries, kernels, programs, workspaces);
+// Memory that processes send each other in one exchange.
+class Messages {
+ public:
+  explicit Messages(const Processes& processes) : processes_(processes) {}
+
+  // Process `from` sends the memory to process `to`, where it is that of the same array.
+  void add(int from, int to, std::span<std::byte> memory) {
+    const int own = processes_.placement.process;
+    if (from == to) return;
+    if (own == from) sends_.push_back({to, memory.data(), memory.size()});
+    if (own == to) receives_.push_back({from, memory.data(), memory.size()});
+  }
+  void exchange() {
+    if (!sends_.empty() || !receives_.empty()) processes_.transport->exchange(sends_, receives_);
+  }
+
+ private:
+  const Processes& processes_;
+  std::vector<Transport::Outgoing> sends_;
+  std::vector<Transport::Incoming> receives_;
+};
+
+}  // namespace
+
+std::size_t MemoryBytes::total() const {
+  std::size_t total = 0;
+  for (const auto purpose : purposes) total = sum_of(total, this->*purpose);
+  return total;
 }
 
 Module::Module(Source source, Processes processes, bool divides_members)
@@ -197,19 +225,14 @@ void Module::share_of_members(std::span<const std::int64_t> members, std::span<s
                               std::optional<int> to) {
   if (member_share_.is_whole() || members.empty()) return;
   const std::size_t size = bytes.size() / members.size();
-  const int own = processes_.placement.process;
-  std::vector<Transport::Outgoing> sends;
-  std::vector<Transport::Incoming> receives;
+  Messages messages(processes_);
   for (std::size_t m = 0; m < members.size(); ++m) {
-    const std::span<std::byte> of_member = bytes.subspan(m * size, size);
-    const int sender = member_share_.first_process(members[m]);
     for (int process = 0; process < processes_.placement.processes; ++process) {
       if (member_share_.carries(process, members[m]) || process != to.value_or(process)) continue;
-      if (own == sender) sends.push_back({process, of_member.data(), size});
-      if (own == process) receives.push_back({sender, of_member.data(), size});
+      messages.add(member_share_.first_process(members[m]), process, bytes.subspan(m * size, size));
     }
   }
-  if (!sends.empty() || !receives.empty()) processes_.transport->exchange(sends, receives);
+  messages.exchange();
 }
 
 Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::byte> into, std::size_t offset,
@@ -225,8 +248,7 @@ Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::
   const std::vector<std::int64_t> group = mesh.group(from.device, axes);
   const std::vector<LocalCopy> copies = local_copies(handle, offset, into.size());
   std::vector<std::vector<std::byte>> runs(copies.size());  // of those that are several
-  std::vector<Transport::Outgoing> sends;
-  std::vector<Transport::Incoming> receives;
+  Messages messages(processes_);
   Ticket last;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const LocalCopy& copy = copies[i];
@@ -241,15 +263,14 @@ Ticket Module::read_in_group(Handle handle, DeviceOfMember from, std::span<std::
     const int owner = share.process_of(copy.device);
     if (owner == share.process()) last = read_slice(local, {copy.device, from.member}, memory, copy.local);
     for (int process = 0; process < share.processes(); ++process) {
-      if (process == owner || process != to.value_or(process)) continue;
-      if (owner == share.process()) sends.push_back({first_process + process, memory.data(), memory.size()});
-      if (process == share.process()) receives.push_back({first_process + owner, memory.data(), memory.size()});
+      if (process != to.value_or(process)) continue;
+      messages.add(first_process + owner, first_process + process, memory);
     }
   }
   const bool is_strided =
       std::any_of(copies.begin(), copies.end(), [](const LocalCopy& copy) { return copy.times > 1; });
   if (exchanges || is_strided) wait(last);
-  if (exchanges) processes_.transport->exchange(sends, receives);
+  messages.exchange();
   for (std::size_t i = 0; i < copies.size(); ++i) {
     if (copies[i].times > 1) copies[i].scatter(runs[i], into);
   }
@@ -269,37 +290,25 @@ void Module::read_every_instance(Handle value, std::int64_t member, std::span<st
 }
 
 void Module::read_every_instance_here(Handle value, std::int64_t member, std::span<std::byte> into) {
-  const std::size_t slice = slice_bytes(value);
   const Share share = this->share(static_cast<std::size_t>(this->value(value).entry));
-  const AxisSet axes = type(value).varying;
-  if (has_parts(value) || into.size() != slice * static_cast<std::size_t>(share.mesh().group_size(axes))) {
+  const Layout all = stacked_layout(type(value), share.mesh());
+  const std::size_t size = size_of(type(value).dtype);
+  if (has_parts(value) || into.size() != static_cast<std::size_t>(numel(all.logical)) * size) {
     fail_running("a read of all instances takes memory for each, of a value that devices do not divide");
   }
-  const int first_process = member_share_.first_process();
-  std::vector<Transport::Outgoing> sends;
-  std::vector<Transport::Incoming> receives;
+  Messages messages(processes_);
   Ticket last;
-  // The process that has the first device with an instance sends it to the others, with its next ones.
-  for (std::int64_t i = 0, next = 0; i < share.mesh().group_size(axes); i = next) {
-    const auto owner_of = [&](std::int64_t instance) {
-      return share.process_of(share.mesh().device_at(instance, axes));
-    };
-    const int owner = owner_of(i);
-    for (next = i; next < share.mesh().group_size(axes) && owner_of(next) == owner; ++next) {
-      if (owner != share.process()) continue;
-      last = read_here(value, {share.mesh().device_at(next, axes), member},
-                       into.subspan(static_cast<std::size_t>(next) * slice, slice));
-    }
-    const std::span<std::byte> run =
-        into.subspan(static_cast<std::size_t>(i) * slice, static_cast<std::size_t>(next - i) * slice);
+  for (const StridedCopy& copy : copies_of(all, share.mesh(), 0, numel(all.logical))) {
+    const std::span<std::byte> instance =
+        into.subspan(static_cast<std::size_t>(copy.logical) * size, static_cast<std::size_t>(copy.run) * size);
+    const int owner = share.process_of(copy.device), first = member_share_.first_process();
+    if (owner == share.process()) last = read_here(value, {copy.device, member}, instance);
     for (int process = 0; process < share.processes(); ++process) {
-      if (process == owner) continue;
-      if (owner == share.process()) sends.push_back({first_process + process, run.data(), run.size()});
-      if (process == share.process()) receives.push_back({first_process + owner, run.data(), run.size()});
+      messages.add(first + owner, first + process, instance);
     }
   }
   wait(last);
-  if (!share.is_whole()) processes_.transport->exchange(sends, receives);
+  messages.exchange();
 }
 
 Handle Module::output(std::size_t entry, std::string_view name) const {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/analysis/distribute.h"
 #include "core/graph/program.h"
 #include "core/mesh/member_share.h"
 #include "core/runtime/trace.h"
@@ -64,27 +65,37 @@ struct PoolReport {
   std::string meaning;
 };
 
-// The bytes that a module allocates, by purpose. `programs` is also counted here, though the caller allocates it.
-struct MemoryNeeds {
+// Bytes by purpose: the one list of what memory is for.
+struct MemoryBytes {
   std::size_t parameters = 0;   // inputs of the groups params and params_state
-  std::size_t state = 0;        // inputs of the groups state and hyper
-  std::size_t data = 0;         // inputs of the group data
-  std::size_t batches = 0;      // batch inputs, in all slots
+  std::size_t optimizer = 0;    // inputs of the groups state and hyper
   std::size_t gradients = 0;    // memory in which reductions collect their addends
-  std::size_t temporaries = 0;  // all other values
+  std::size_t activations = 0;  // all other values
+  std::size_t batches = 0;      // batch inputs, in all slots
+  std::size_t data = 0;         // inputs of the group data
   std::size_t kernels = 0;      // scratch memory of kernels, and prepared operands
   std::size_t programs = 0;     // programs, and everything derived from them before the first step
-  std::size_t workspaces = 0;   // workspaces of GPU libraries: the planned sizes, or an upper bound
-  std::size_t host = 0;         // host memory of this process when the rest is GPU memory; not part of total()
+  std::size_t snapshot = 0;     // for checkpoints, which are written while training goes on
+  std::size_t workspace = 0;    // of GPU libraries: the planned size, or an upper bound
+  std::size_t total() const;
+};
+inline constexpr std::size_t MemoryBytes::*purposes[] = {
+    &MemoryBytes::parameters, &MemoryBytes::optimizer, &MemoryBytes::gradients, &MemoryBytes::activations,
+    &MemoryBytes::batches,    &MemoryBytes::data,      &MemoryBytes::kernels,   &MemoryBytes::programs,
+    &MemoryBytes::snapshot,   &MemoryBytes::workspace};
+static_assert(sizeof(purposes) / sizeof(purposes[0]) * sizeof(std::size_t) == sizeof(MemoryBytes));
+
+// What a module allocates. `programs` is also counted here, though the caller allocates it.
+struct MemoryNeeds : MemoryBytes {
+  std::size_t host = 0;  // host memory of this process when the rest is GPU memory; not part of total()
   std::vector<PoolReport> pools;
   // If positive, the sizes are sums over this many GPUs, which need equal amounts. 0: the sizes are host memory.
   int gpus = 0;
   bool is_divided = false;                   // whether processes have different parts of parameters or state
-  std::string workspaces_planned_for;        // a GPU model; empty if `workspaces` is an upper bound
+  std::string workspace_planned_for;         // a GPU model; empty if `workspace` is an upper bound
   std::optional<std::size_t> device_memory;  // see Backend::device_memory()
-  std::size_t total() const;
   // The field that counts inputs of `group`, which must not be `batch`.
-  std::size_t& of(Group group) { return is_of_model(group) ? parameters : group == Group::data ? data : state; }
+  std::size_t& of(Group group) { return is_of_model(group) ? parameters : group == Group::data ? data : optimizer; }
 };
 
 // A value of a module: an input, a part of an input that is a bucket, or an output of an entry.
@@ -137,7 +148,10 @@ struct StageReport {
 struct PlanReport {
   std::vector<InstructionReport> instructions;
   std::vector<StageReport> stages;
-  std::size_t sent_bytes = 0;  // in messages of this process to others, in a step
+  std::size_t sent_bytes = 0;                        // in messages of this process to others, in a step
+  std::shared_ptr<const Program> program = nullptr;  // as it is planned
+  // What this process, or its first GPU, does for the collectives of the program, each time.
+  std::map<const Equation*, std::vector<RankStep>> rank_steps = {};
 };
 
 // What loading a module took time for.

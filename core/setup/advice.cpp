@@ -17,7 +17,7 @@
 #include "core/setup/looking_ahead.h"
 #include "core/setup/target_advice.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 // The config's text at a place.
@@ -39,11 +39,10 @@ bool is_bare_number(const Place& place) {
 // loss applies too, or a function with a limited range.
 void function_before_loss(const model::Model& model, std::vector<std::string>& out) {
   const model::Node& last = *model.nodes().back();
-  const spec::Loss& loss = model.loss;
-  const bool softmax = model.outputs() == spec::Outputs::softmax_logits;
-  const bool sigmoid = model.outputs() == spec::Outputs::sigmoid_logits;
+  const bool softmax = model.outputs() == losses::Outputs::softmax_logits;
+  const bool sigmoid = model.outputs() == losses::Outputs::sigmoid_logits;
   const std::string layer = "the last layer, " + last.name + in_parentheses(last.place) + ", is a " + last.kind +
-                            ", and the loss " + to_string(loss);
+                            ", and the loss " + model.loss->name();
   if ((last.kind == "softmax" && softmax) || (last.kind == "sigmoid" && sigmoid)) {
     out.push_back(layer + " applies one itself: gradients are then small, and training is slow; remove the layer");
   } else if (last.kind == "relu" && (softmax || sigmoid)) {
@@ -99,7 +98,7 @@ void images_channels_first(const model::Model& model, std::vector<std::string>& 
   if (has_images) out.push_back(std::move(text));
 }
 
-void short_duration(const spec::Duration& duration, const Timetable& times, std::vector<std::string>& out) {
+void short_duration(const spec::Duration& duration, const step::Timetable& times, std::vector<std::string>& out) {
   if (times.steps >= times.steps_per_epoch || !is_bare_number(duration.place)) return;
   const std::string count = std::to_string(duration.count);
   out.push_back("train.duration" + in_parentheses(duration.place) + " is " + counted(duration.count, "step") +
@@ -108,7 +107,7 @@ void short_duration(const spec::Duration& duration, const Timetable& times, std:
                 "' counts epochs");
 }
 
-void large_batch(const spec::DataSpec& data, const data::BatchPlan& batch, std::vector<std::string>& out) {
+void large_batch(const spec::DataSpec& data, const BatchPlan& batch, std::vector<std::string>& out) {
   if (std::holds_alternative<spec::BatchAll>(data.batch_size) || 2 * batch.global <= batch.dataset) return;
   out.push_back("a batch of " + with_commas(batch.global) + in_parentheses(data.batch_size_place) +
                 " is more than half of the " + with_commas(batch.dataset) + " training examples, so an epoch has " +
@@ -164,15 +163,15 @@ void distant_inputs(const model::Model& model, const data::Source& source, const
   }
   if (distance <= far) return;
   const std::string which = channels == 1 ? "inputs have" : name_of_input(source.encoding, worst) + " has";
-  out.push_back(which + " the mean " + compact(worst_mean) + " and the standard deviation " + compact(worst_deviation) +
-                ", and nothing brings inputs near 0 and 1" + in_parentheses(place) +
+  out.push_back(which + " the mean " + run::compact(worst_mean) + " and the standard deviation " +
+                run::compact(worst_deviation) + ", and nothing brings inputs near 0 and 1" + in_parentheses(place) +
                 ": such numbers train slowly, or not at all; data.normalize: auto scales them");
 }
 
 // "column 'age'"; for targets without names "the targets", or "number 2 of the targets", counted from 0.
 std::string name_of_target(const spec::DataSpec& data, const data::Field& target, std::size_t number) {
-  const auto* const csv = std::get_if<spec::Csv>(&data.source);
-  if (csv != nullptr) return "column '" + shown_name(csv->target.at(number).text) + "'";
+  const std::vector<std::string> names = data.source->target_names();
+  if (!names.empty()) return "column '" + shown_name(names.at(number)) + "'";
   return (numel(target.shape) == 1 ? "" : "number " + std::to_string(number) + " of ") + "the targets";
 }
 
@@ -195,10 +194,10 @@ void collapsed_numbers(const Setup& setup, bool refuses, std::vector<std::string
       tell(found, name_of_input(setup.source.encoding, found.channel), "data.normalize");
     }
   }
-  if (!spec::takes_numbers(setup.model.loss)) return;
-  const std::vector<spec::TargetScale> scales = spec::target_scales(data, numel(train.target().shape));
+  if (!takes_numbers(setup.model.loss)) return;
+  const std::vector<data::TargetScale> scales = spec::target_scales(data, numel(train.target().shape));
   for (const data::Collapsed& found : data::collapsed_targets(train)) {
-    if (scales[found.channel] == spec::TargetScale::automatic) continue;
+    if (scales[found.channel] == data::TargetScale::automatic) continue;
     tell(found, name_of_target(data, train.target(), found.channel), "data.normalize_targets");
   }
 }
@@ -223,19 +222,11 @@ void opposite_mode(const std::optional<Section>& section, const char* key, const
 
 // Warns of metrics of numbers where the outputs are logits, which are no numbers like the targets.
 void numbers_of_logits(const spec::Spec& spec, const model::Model& model, std::vector<std::string>& out) {
-  if (model::output_kind(model) != model::OutputKind::sigmoid_logits) return;
-  for (const spec::Metric& metric : spec.metrics) {
-    const bool is_of_numbers = std::visit(
-        []<class Kind>(const Kind&) {
-          using namespace spec::metric;
-          return std::is_same_v<Kind, MeanAbsoluteError> || std::is_same_v<Kind, MeanSquaredError> ||
-                 std::is_same_v<Kind, RootMeanSquaredError> || std::is_same_v<Kind, MeanAbsolutePercentageError> ||
-                 std::is_same_v<Kind, MedianAbsoluteError> || std::is_same_v<Kind, R2>;
-        },
-        metric.kind);
-    if (!is_of_numbers) continue;
-    out.push_back("metric " + to_string(metric) + in_parentheses(metric.place) +
-                  " compares the targets with the outputs, which are logits with " + to_string(model.loss) +
+  if (losses::output_kind(model) != losses::OutputKind::sigmoid_logits) return;
+  for (const metrics::Metric& metric : spec.metrics) {
+    if (metric.kind->compares() != metrics::Compares::numbers) continue;
+    out.push_back("metric " + metric.label() + in_parentheses(metric.place) +
+                  " compares the targets with the outputs, which are logits with " + model.loss->name() +
                   ", no probabilities: it says little; accuracy and f1 are for labels of 0 and 1");
   }
 }
@@ -289,4 +280,4 @@ std::vector<std::string> mistakes_of_older_versions(const Setup& setup) {
   return found;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

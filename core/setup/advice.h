@@ -6,7 +6,7 @@
 
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // " (cnn.yaml:12:7)"; empty for a place without a line.
 std::string in_parentheses(const Place& place);
@@ -27,4 +27,4 @@ std::vector<std::string> likely_mistakes(const Setup& setup);
 // what a new run is refused for is a warning.
 std::vector<std::string> mistakes_of_older_versions(const Setup& setup);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

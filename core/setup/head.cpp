@@ -10,11 +10,12 @@
 #include <string_view>
 
 #include "core/base/text.h"
+#include "core/losses/poisson.h"
 #include "core/run/records/lines.h"
 #include "core/setup/advice.h"
 #include "core/setup/values.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -44,7 +45,7 @@ void unreachable_targets(const Setup& setup, std::vector<std::string>& out) {
   const model::Model& model = setup.model;
   const model::Node& last = *model.nodes().back();
   const std::optional<Values> values = values_of(last.kind);
-  const bool of_numbers = spec::takes_numbers(model.loss) && !std::holds_alternative<spec::Poisson>(model.loss);
+  const bool of_numbers = takes_numbers(model.loss) && model.loss.as<losses::Poisson>() == nullptr;
   const data::Dataset& train = *setup.source.train;
   const data::Field read = train.target();  // in float64 where float32 would round it
   if (!values || !of_numbers || (read.dtype != DType::f32 && read.dtype != DType::f64)) return;
@@ -74,7 +75,7 @@ void unreachable_targets(const Setup& setup, std::vector<std::string>& out) {
       last_layer(last) + " and gives " + std::string(values->text) + "; " +
       (outside == count ? "none of the " + with_commas(count) + " " + units + " is among these"
                         : with_commas(outside) + " of " + with_commas(count) + " " + units + " are not") +
-      ", which range from " + compact(least) + " to " + compact(most);
+      ", which range from " + run::compact(least) + " to " + run::compact(most);
   if (outside == count) {
     throw Error(ExitStatus::usage, Diagnostic{"config", last.place, what, "remove the layer", {}});
   }
@@ -126,4 +127,4 @@ void add_head_mistakes(const Setup& setup, std::vector<std::string>& out) {
   dropout_behind_outputs(setup.model, out);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -8,21 +8,21 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/setup/advice.h"
-#include "core/setup/initial_patterns.h"
+#include "core/setup/initial/patterns.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 std::vector<std::string> frozen_draws(const Setup& setup, const InitialValues& initial) {
-  const Optimizer& optimizer = setup.optimizer();
-  const std::vector<spec::ParameterGroup>& groups = optimizer.spec.groups;
+  const step::Optimizer& optimizer = setup.optimizer();
+  const std::vector<optimizers::ParameterGroup>& groups = optimizer.options.groups;
   std::vector<std::vector<std::string>> drawn(groups.size());
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     const model::Parameter& parameter = setup.model.parameters[i];
     if (parameter.is_state || optimizer.parameter_options[i].trained || !initial.draws(parameter)) continue;
     // The first group that matches a parameter applies to it.
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const spec::ParameterGroup& candidate) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const optimizers::ParameterGroup& candidate) {
       return std::any_of(candidate.parameters.begin(), candidate.parameters.end(),
-                         [&](const spec::Pattern& pattern) { return matches(pattern.text, parameter.name); });
+                         [&](const declare::Pattern& pattern) { return matches(pattern.text, parameter.name); });
     });
     if (group != groups.end()) drawn[static_cast<std::size_t>(group - groups.begin())].push_back(parameter.name);
   }
@@ -46,13 +46,13 @@ double number_of(const std::vector<double>& list, std::size_t channel) {
 }
 
 // What is done to a channel: none of a config without data.normalize.
-std::pair<double, double> mean_and_std(const std::optional<spec::Normalize>& normalize, std::size_t channel) {
+std::pair<double, double> mean_and_std(const std::optional<FieldStatistics>& normalize, std::size_t channel) {
   if (!normalize) return {0.0, 1.0};
   return {number_of(normalize->mean, channel), number_of(normalize->std, channel)};
 }
 
 // "{mean: [0.5], std: [0.25]}"; `wide`: with the digits of a double, since float32 has too few.
-std::string written(const spec::Normalize& normalize, bool wide) {
+std::string written(const FieldStatistics& normalize, bool wide) {
   const auto list = [&](const std::vector<double>& numbers) {
     std::vector<std::string> texts;
     texts.reserve(numbers.size());
@@ -78,9 +78,9 @@ std::string other_normalisation(const Setup& setup, const InitialValues& initial
   const data::Field& input = setup.source.train->input();
   if (run == nullptr || !takes_any(setup, initial) || input.shape.empty()) return "";
   const auto channels = static_cast<std::size_t>(input.shape.back());
-  const std::optional<spec::Normalize>& before = run->normalize;
-  const std::optional<spec::Normalize>& now = setup.model.normalize;
-  const auto fits = [&](const std::optional<spec::Normalize>& normalize) {
+  const std::optional<FieldStatistics>& before = run->normalize;
+  const std::optional<FieldStatistics>& now = setup.model.normalize;
+  const auto fits = [&](const std::optional<FieldStatistics>& normalize) {
     return !normalize || ((normalize->mean.size() == 1 || normalize->mean.size() == channels) &&
                           (normalize->std.size() == 1 || normalize->std.size() == channels));
   };
@@ -120,7 +120,7 @@ std::string other_classes(const Setup& setup, const InitialValues& initial) {
     return "";
   }
   std::vector<std::string> exclude;
-  for (const spec::Pattern& pattern : setup.member_spec().model.initial_from->exclude)
+  for (const declare::Pattern& pattern : setup.member_spec().model.initial_from->exclude)
     exclude.push_back("\"" + pattern.text + "\"");
   exclude.push_back("\"" + last.name + ".*\"");
   return "model.init.from: " + run_path(setup) + " was trained on the classes " + shown_list(run->classes, most) +
@@ -129,4 +129,4 @@ std::string other_classes(const Setup& setup, const InitialValues& initial) {
          "] draws it anew";
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

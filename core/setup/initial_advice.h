@@ -7,7 +7,7 @@
 #include "core/setup/initialize.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // Parameters that a group of the optimizer freezes though their initial values are drawn: one warning for each group.
 std::vector<std::string> frozen_draws(const Setup& setup, const InitialValues& initial);
@@ -17,4 +17,4 @@ std::vector<std::string> frozen_draws(const Setup& setup, const InitialValues& i
 std::string other_normalisation(const Setup& setup, const InitialValues& initial);
 std::string other_classes(const Setup& setup, const InitialValues& initial);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -15,12 +15,12 @@
 #include "core/kernel/vector_normal.h"
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
-#include "core/setup/initial_layout.h"
-#include "core/setup/initial_names.h"
-#include "core/setup/initial_patterns.h"
-#include "core/setup/orthogonal.h"
+#include "core/setup/initial/layout.h"
+#include "core/setup/initial/names.h"
+#include "core/setup/initial/orthogonal.h"
+#include "core/setup/initial/patterns.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 // Calls f(begin, end) for ranges that cover 0 to `count`, each on its own thread if there are many elements.
@@ -71,9 +71,9 @@ std::size_t bytes_of(const model::Parameter& parameter, DType dtype) {
 }
 
 bool is_taken(const spec::InitialFrom& from, std::string_view name) {
-  const auto any = [&](const std::vector<spec::Pattern>& patterns) {
+  const auto any = [&](const std::vector<declare::Pattern>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
+                       [&](const declare::Pattern& pattern) { return matches(pattern.text, name); });
   };
   return any(from.include) && !any(from.exclude);
 }
@@ -86,9 +86,9 @@ std::string shown(DType dtype, const Shape& shape) { return std::string(to_strin
 
 // The number of members in the file: the size of the dimension that all tensors have before the dimensions of their
 // parameters. None if they have no such dimension.
-std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<TensorView>& tensors) {
+std::optional<std::int64_t> leading_dimension(const model::Model& model, const std::vector<run::TensorView>& tensors) {
   std::optional<std::int64_t> members;
-  for (const TensorView& tensor : tensors) {
+  for (const run::TensorView& tensor : tensors) {
     const auto found = std::find_if(model.parameters.begin(), model.parameters.end(),
                                     [&](const model::Parameter& parameter) { return parameter.name == tensor.name; });
     if (found == model.parameters.end()) continue;
@@ -145,20 +145,20 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
     data::throw_at(spec.init_place, error);
   }
   check_patterns();
-  for (const TensorView& tensor : file_.tensors) {
+  for (const run::TensorView& tensor : file_.tensors) {
     if (is_taken(*spec.initial_from, tensor.name)) in_file_.emplace(tensor.name, tensor);
   }
   check_tensors();
 }
 
-bool InitialValues::is_torch() const { return spec_.initial_from->layout == spec::ParameterLayout::torch; }
+bool InitialValues::is_torch() const { return spec_.initial_from->layout == model::ParameterLayout::torch; }
 
 model::StoredParameter InitialValues::stored(const model::Parameter& parameter) const {
   const auto& transpose = spec_.initial_from->transpose;
   std::optional<bool> transposed;
   if (transpose) {
     transposed = std::any_of(transpose->begin(), transpose->end(),
-                             [&](const spec::Pattern& pattern) { return matches(pattern.text, parameter.name); });
+                             [&](const declare::Pattern& pattern) { return matches(pattern.text, parameter.name); });
   }
   return model::stored(parameter, spec_.initial_from->layout, transposed);
 }
@@ -196,8 +196,8 @@ void InitialValues::choose_member(Membership membership) {
   }
   const std::int64_t chosen = asked.value_or(membership.member);
   if (best_) {
-    check_has_best(*best_, chosen,
-                   "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last");
+    run::check_has_best(*best_, chosen,
+                        "model.init.from.member chooses a member that has one; model.init.from.checkpoint: last");
   }
   whose_ = asked ? ", member " + std::to_string(*asked) : ", each member its own";
   file_.tensors = file_.of_member(chosen);
@@ -211,14 +211,14 @@ void InitialValues::refuse(std::string message, std::string help) const {
 void InitialValues::check_patterns() const {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model_.parameters) names.push_back(parameter.name);
-  for (const TensorView& tensor : file_.tensors) {
+  for (const run::TensorView& tensor : file_.tensors) {
     if (std::find(names.begin(), names.end(), tensor.name) == names.end()) names.push_back(tensor.name);
   }
-  const std::vector<spec::Pattern> none;
+  const std::vector<declare::Pattern> none;
   const auto& transpose = spec_.initial_from->transpose;
   for (const auto* patterns :
        {&spec_.initial_from->include, &spec_.initial_from->exclude, transpose ? &*transpose : &none}) {
-    for (const spec::Pattern& pattern : *patterns) {
+    for (const declare::Pattern& pattern : *patterns) {
       if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return matches(pattern.text, name); })) {
         continue;
       }
@@ -263,7 +263,7 @@ void InitialValues::check_tensors() {
     for (const std::string& name : others) unknown[name] = in_file_.at(name).shape;
     renamed = renaming(missing, unknown);
     for (const std::string& name : others) {
-      const TensorView& tensor = in_file_.at(name);
+      const run::TensorView& tensor = in_file_.at(name);
       tensors.push_back(shown_name(name) + " " + shown(tensor.dtype, tensor.shape));
     }
     const bool one = others.size() == 1;
@@ -325,7 +325,7 @@ void InitialValues::check_takes_any() const {
   };
   if (std::any_of(model_.parameters.begin(), model_.parameters.end(), is_taken)) return;
   std::map<std::string, Shape> tensors, missing;
-  for (const TensorView& tensor : file_.tensors) tensors[tensor.name] = tensor.shape;
+  for (const run::TensorView& tensor : file_.tensors) tensors[tensor.name] = tensor.shape;
   std::string in_both;
   for (const model::Parameter& parameter : model_.parameters) {
     if (parameter.is_state) continue;
@@ -360,11 +360,12 @@ std::string InitialValues::torch_help() const {
   return is_checkpoint_of_run_ || is_torch() ? "" : names_of_torch_help(file_.tensors, model_);
 }
 
-void InitialValues::check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const {
+void InitialValues::check_tensor(const model::Parameter& parameter, const run::TensorView& tensor,
+                                 Mismatches& found) const {
   const model::StoredParameter expected = stored(parameter);
   if (tensor.shape == expected.shape && is_floating(tensor.dtype)) return;
   const bool is_changed = expected.shape != parameter.shape;
-  const model::StoredParameter otherwise = model::stored(parameter, spec::ParameterLayout::flax, !is_changed);
+  const model::StoredParameter otherwise = model::stored(parameter, model::ParameterLayout::flax, !is_changed);
   const bool would_fit = tensor.shape == otherwise.shape && is_floating(tensor.dtype);
   std::string help;
   if (would_fit && !is_changed && !is_torch()) {
@@ -384,7 +385,7 @@ void InitialValues::check_tensor(const model::Parameter& parameter, const Tensor
 }
 
 // Converts a tensor of the file to the parameter's type. The values must be finite in that type.
-void InitialValues::convert(const model::Parameter& parameter, const TensorView& tensor,
+void InitialValues::convert(const model::Parameter& parameter, const run::TensorView& tensor,
                             std::span<std::byte> into) const {
   const model::StoredParameter order = stored(parameter);
   std::vector<std::byte> reordered;
@@ -448,7 +449,7 @@ std::string InitialValues::note() const {
                                  file_.path, whose_);
   if (!drawn.empty()) text += "; drawn: " + some_of(drawn);
   if (!anew.empty()) text += "; running statistics that begin at mean 0 and var 1: " + some_of(anew);
-  for (const TensorView& tensor : file_.tensors) {
+  for (const run::TensorView& tensor : file_.tensors) {
     if (in_file_.contains(tensor.name)) continue;
     if (is_torch() && tensor.name.ends_with(".num_batches_tracked")) continue;
     const auto name = in_file_as_.find(tensor.name);
@@ -470,4 +471,4 @@ std::string check_initial_file(const model::Model& model, const spec::ModelSpec&
   return note;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

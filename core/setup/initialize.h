@@ -13,10 +13,10 @@
 #include "core/model/model.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/safetensors.h"
-#include "core/setup/initial_file.h"
+#include "core/setup/initial/file.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // Draws the values of one parameter, row-major in `dtype` (f32 or f64), into memory of their size. They depend only on
 // the seed and the parameter's name: adding a layer or changing the mesh changes no other parameter.
@@ -71,26 +71,26 @@ class InitialValues {
   };
   void check_tensors();
   void check_takes_any() const;
-  void check_tensor(const model::Parameter& parameter, const TensorView& tensor, Mismatches& found) const;
+  void check_tensor(const model::Parameter& parameter, const run::TensorView& tensor, Mismatches& found) const;
   std::string torch_help() const;
   bool is_torch() const;
   // How the file has the parameter.
   model::StoredParameter stored(const model::Parameter& parameter) const;
   std::string shown_name(const std::string& name) const;
   [[noreturn]] void refuse(std::string message, std::string help) const;
-  void convert(const model::Parameter& parameter, const TensorView& tensor, std::span<std::byte> into) const;
+  void convert(const model::Parameter& parameter, const run::TensorView& tensor, std::span<std::byte> into) const;
 
   const model::Model& model_;
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
-  CheckpointFile file_;
-  bool is_checkpoint_of_run_ = false;              // whether the file is a checkpoint of a run
-  std::vector<data::Bytes> widened_;               // as in InitialFile
-  std::optional<InitialRun> run_;                  // as there
-  std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
-  std::optional<RunState> best_;                   // the state beside the file, if that is checkpoints/best
-  std::string whose_;                              // for note(): which members of an ensemble's file are used
-  std::map<std::string, TensorView> in_file_;      // the tensors that are used
+  run::CheckpointFile file_;
+  bool is_checkpoint_of_run_ = false;               // whether the file is a checkpoint of a run
+  std::vector<data::Bytes> widened_;                // as in InitialFile
+  std::optional<InitialRun> run_;                   // as there
+  std::map<std::string, std::string> in_file_as_;   // the names in the file of renamed tensors, by their new names
+  std::optional<run::RunState> best_;               // the state beside the file, if that is checkpoints/best
+  std::string whose_;                               // for note(): which members of an ensemble's file are used
+  std::map<std::string, run::TensorView> in_file_;  // the tensors that are used
 };
 
 // Reads model.init.from, if it is given, as a run with this many members will (none: without an ensemble). Returns
@@ -98,4 +98,4 @@ class InitialValues {
 std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,
                                std::optional<std::int64_t> members = std::nullopt, const InitialFile* opened = nullptr);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -8,17 +8,19 @@
 #include "core/base/machine.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/runtime/backends.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
-std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan& batch, const std::string& largest) {
+std::string what_would_fit(const MemoryEstimate& estimate, const BatchPlan& batch, const std::string& largest) {
   const bool by_batch = largest == "activations" || largest == "batches";
-  const std::size_t fixed = sum_of(estimate.parameters, estimate.optimizer, estimate.gradients, estimate.data,
-                                   estimate.kernels, estimate.programs, estimate.snapshot, estimate.workspace);
+  MemoryBytes rest = estimate;
+  rest.activations = rest.batches = 0;
+  const std::size_t total = estimate.total(), fixed = rest.total();
   if (by_batch && fixed < *estimate.available) {
-    const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(estimate.total - fixed);
+    const double share = static_cast<double>(*estimate.available - fixed) / static_cast<double>(total - fixed);
     const std::int64_t unit = batch.devices * batch.microbatches;
     const std::int64_t fits = static_cast<std::int64_t>(share * static_cast<double>(batch.global)) / unit * unit;
     return fits >= unit ? "data.batch_size: " + std::to_string(fits) + " would fit, or more data.microbatches"
@@ -27,89 +29,100 @@ std::string what_would_fit(const MemoryEstimate& estimate, const data::BatchPlan
   return "a smaller model would fit";
 }
 
+// The note has the rows: "it needs: parameters 1.0 MiB, batches 12.0 KiB".
+[[noreturn]] void refuse(std::string message, std::string help, const std::vector<MemoryRow>& rows) {
+  std::vector<std::string> needed;
+  for (const MemoryRow& row : rows) needed.push_back(row.in_message + " " + human_bytes(row.bytes));
+  throw Error(ExitStatus::resource, Diagnostic{"resource",
+                                               {},
+                                               "the plan needs " + std::move(message),
+                                               std::move(help),
+                                               {"it needs: " + join(needed, ", ")}});
+}
+
 void check_host(const MemoryEstimate& estimate) {
   const MemoryEstimate::Host& host = estimate.host;
-  if (!host.available || host.total <= *host.available) return;
-  const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
-  const bool by_snapshot = host.total - host.snapshot <= *host.available;
-  throw Error(
-      ExitStatus::resource,
-      Diagnostic{
-          "resource",
-          {},
-          "the plan needs " + human(host.total) + " of this process's memory beside that of the " +
-              (estimate.gpus == 1 ? "GPU" : "GPUs") + ", and " + human(*host.available) + " is available",
-          by_snapshot ? "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot"
-                      : "smaller batches and a smaller model need less",
-          {"it needs: pinned memory for batches and copies " + human(host.pinned) + ", the snapshot for checkpoints " +
-           human(host.snapshot) + ", values that are read or made before the first step " + human(host.passing)}});
+  const std::size_t total = host.total();
+  if (!host.available || total <= *host.available) return;
+  const bool by_snapshot = total - host.snapshot <= *host.available;
+  refuse(human_bytes(total) + " of this process's memory beside that of the " + (estimate.gpus == 1 ? "GPU" : "GPUs") +
+             ", and " + human_bytes(*host.available) + " is available",
+         by_snapshot ? "train.checkpoint.every: never writes one checkpoint, at the end, without a snapshot"
+                     : "smaller batches and a smaller model need less",
+         rows_of(host));
 }
 
 }  // namespace
 
+std::size_t MemoryEstimate::Host::total() const { return sum_of(pinned, snapshot, passing); }
+
+std::vector<MemoryRow> rows_of(const MemoryEstimate& m) {
+  const bool on_gpus = m.gpus > 0, is_bound = m.workspace_planned_for.empty();
+  // On the CPU each piece of the batch's rows has gradients of its own, which are added in the order of the pieces.
+  const bool are_many = !on_gpus && m.gradients >= 2 * m.parameters && m.parameters > 0;
+  std::vector<MemoryRow> rows{
+      {"parameters", "parameters", "parameters", m.parameters},
+      {"optimizer", "optimizer state", "optimizer state", m.optimizer},
+      {"gradients", "gradients", are_many ? "gradients, of each piece of the batch" : "gradients", m.gradients},
+      {"activations", "activations", "activations and other values on the way", m.activations},
+      {"batch", "batches", "batches", m.batches}};
+  if (m.data > 0) rows.push_back({"data", "data that stays", "data that stays", m.data});
+  rows.push_back({"kernels", on_gpus ? "scratch of kernels" : "the libraries",
+                  on_gpus ? "scratch of kernels" : "the libraries' code and scratch", m.kernels});
+  rows.push_back({"programs", "", on_gpus ? "" : "programs and plans", m.programs});
+  rows.push_back({"snapshot", "the snapshot for checkpoints", on_gpus ? "" : "snapshot for checkpoints", m.snapshot});
+  if (on_gpus) {
+    rows.push_back({"workspace", is_bound ? "the bound of the libraries' workspace" : "the libraries' workspace",
+                    is_bound ? "workspace of libraries: the most that they may take (they are not here to plan it)"
+                             : "workspace of libraries, planned for " + printable(m.workspace_planned_for),
+                    m.workspace});
+  }
+  return rows;
+}
+
+std::vector<MemoryRow> rows_of(const MemoryEstimate::Host& host) {
+  const std::string pinned = "pinned memory for batches and copies";
+  const std::string passing = "values that are read or made before the first step";
+  return {{"pinned", pinned, pinned, host.pinned},
+          {"snapshot", "the snapshot for checkpoints", "snapshot for checkpoints", host.snapshot},
+          {"passing", passing, passing, host.passing}};
+}
+
 MemoryEstimate estimate_evaluation(const MemoryNeeds& needs) {
   const auto devices = static_cast<std::size_t>(std::max(needs.gpus, 1));
   MemoryEstimate estimate;
-  estimate.parameters = needs.parameters / devices;
-  estimate.optimizer = needs.state / devices;
-  estimate.gradients = needs.gradients / devices;
-  estimate.activations = needs.temporaries / devices;
-  estimate.batch = needs.batches / devices;
-  estimate.data = needs.data / devices;
-  estimate.kernels = needs.kernels / devices;
-  estimate.programs = needs.programs / devices;
-  estimate.total = needs.total() / devices;
+  for (const auto purpose : purposes) estimate.*purpose = needs.*purpose / devices;
   estimate.gpus = needs.gpus;
   if (needs.gpus > 0) {
-    estimate.workspace = needs.workspaces / devices;
-    estimate.workspace_planned_for = needs.workspaces_planned_for;
+    estimate.workspace_planned_for = needs.workspace_planned_for;
     estimate.available = needs.device_memory;
-    estimate.host.pinned = estimate.host.total = needs.host;
+    estimate.host.pinned = needs.host;
     // A machine without a GPU only plans: the run will be on another machine, whose memory is not known.
     if (!find_gpus().all.empty()) estimate.host.available = available_memory();
     return estimate;
   }
   estimate.kernels = sum_of(estimate.kernels, library_bytes);
-  estimate.total = sum_of(estimate.total, library_bytes);
   estimate.available = available_memory();
   return estimate;
 }
 
-void check_memory(const MemoryEstimate& estimate, const data::BatchPlan& batch, std::string help) {
-  if (!estimate.available || estimate.total <= *estimate.available) return check_host(estimate);
-  const bool on_gpus = estimate.gpus > 0, is_bound = estimate.workspace_planned_for.empty();
-  const std::pair<std::string, std::size_t> items[] = {
-      {"parameters", estimate.parameters},
-      {"optimizer state", estimate.optimizer},
-      {"gradients", estimate.gradients},
-      {"activations", estimate.activations},
-      {"batches", estimate.batch},
-      {"data that stays", estimate.data},
-      {on_gpus ? "scratch of kernels" : "the libraries", estimate.kernels},
-      {"the snapshot for checkpoints", estimate.snapshot},
-      {is_bound ? "the bound of the libraries' workspace" : "the libraries' workspace", estimate.workspace}};
-  const auto& largest = *std::max_element(std::begin(items), std::end(items),
-                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto human = [](std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); };
-  const std::string where = !on_gpus             ? ""
+void check_memory(const MemoryEstimate& estimate, const BatchPlan& batch, std::string help) {
+  const std::size_t total = estimate.total();
+  if (!estimate.available || total <= *estimate.available) return check_host(estimate);
+  std::vector<MemoryRow> rows = rows_of(estimate);
+  std::erase_if(rows, [](const MemoryRow& row) { return row.bytes == 0 || row.in_message.empty(); });
+  const MemoryRow& largest =
+      *std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const std::string where = estimate.gpus == 0   ? ""
                             : estimate.gpus == 1 ? " on the GPU"
                                                  : " on each of " + counted(estimate.gpus, "GPU");
-  std::vector<std::string> needed;
-  for (const auto& [name, bytes] : items) {
-    if (bytes > 0) needed.push_back(name + " " + human(bytes));
-  }
-  if (help.empty()) help = what_would_fit(estimate, batch, largest.first);
-  if (on_gpus && is_bound && largest.second == estimate.workspace) {
+  if (help.empty()) help = what_would_fit(estimate, batch, largest.in_message);
+  if (estimate.gpus > 0 && estimate.workspace_planned_for.empty() && largest.bytes == estimate.workspace) {
     help += "; where the module for GPUs and cuDNN are installed, the workspace is planned, and mostly smaller";
   }
-  throw Error(ExitStatus::resource,
-              Diagnostic{"resource",
-                         {},
-                         "the plan needs " + human(estimate.total) + " of memory" + where + ", and " +
-                             human(*estimate.available) + " is available; the largest item is " + largest.first +
-                             " with " + human(largest.second),
-                         std::move(help),
-                         {"it needs: " + join(needed, ", ")}});
+  refuse(human_bytes(total) + " of memory" + where + ", and " + human_bytes(*estimate.available) +
+             " is available; the largest item is " + largest.in_message + " with " + human_bytes(largest.bytes),
+         std::move(help), rows);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -8,11 +8,11 @@
 #include "core/kernel/in_f32.h"
 #include "core/spec/compare.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 // What a process tells of a file or a folder of its data; the path may be another one in each.
-std::string identity_of(const data::Content& content) {
+std::string identity_of(const input::Content& content) {
   return content.key + " " + std::to_string(content.bytes) + " " + std::to_string(content.files.value_or(-1)) + " " +
          content.hash + " " + content.whole;
 }
@@ -49,7 +49,7 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
   agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
   agreement.check_alike("the data", alike.data, help);
-  for (const data::Content& content : alike.contents) {
+  for (const input::Content& content : alike.contents) {
     agreement.check_alike("the data '" + content.path + "' (" + content.key + ")", identity_of(content), help);
   }
 }
@@ -60,7 +60,7 @@ std::string program_identity() {
 
 std::string data_identity(const Setup& setup) {
   std::string text = setup.source.description;
-  for (const data::Content& content : data::contents_of(setup.loaded)) text += "\n" + identity_of(content);
+  for (const input::Content& content : input::contents_of(setup.loaded)) text += "\n" + identity_of(content);
   return text;
 }
 
@@ -72,4 +72,4 @@ void prepare_processes(Agreement& agreement, const Setup& setup, std::string_vie
                         "mesh.gpu_memory gives all processes the memory that the smallest GPU has");
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -4,18 +4,18 @@
 #include <string>
 #include <string_view>
 
-#include "core/data/content.h"
+#include "core/input/content.h"
 #include "core/runtime/agreement.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // What processes that compute together must have in common, beside the program and the instruction set.
 struct Alike {
   std::string_view config;   // resolved
   std::string_view options;  // a text that is equal for equal options of the command line
   std::string_view data;     // a description of the data
-  const data::Contents& contents;
+  const input::Contents& contents;
 };
 
 // Sets the time after which a silent process ends the job (mesh.timeout), and throws Error (usage) unless all processes
@@ -32,4 +32,4 @@ std::string data_identity(const Setup& setup);
 // is as in Alike.
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

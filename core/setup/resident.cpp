@@ -8,12 +8,12 @@
 
 #include "core/base/saturate.h"
 #include "core/base/text.h"
-#include "core/data/batches/row_numbers.h"
 #include "core/data/parallel.h"
+#include "core/input/batches/row_numbers.h"
 #include "core/passes/gather_batch.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 constexpr std::size_t part_bytes = std::size_t{16} << 20;   // read and written at a time
@@ -25,7 +25,6 @@ std::size_t bytes_of_example(const data::Dataset& dataset) {
 std::size_t bytes_of(const data::Dataset& dataset) {
   return product_of(static_cast<std::size_t>(dataset.size()), bytes_of_example(dataset));
 }
-std::string human(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
 // The bytes that data may use on each device; none if devices have no memory of their own. An eighth of the memory is
 // left for memory that no plan counts: workspaces of libraries, and memory of the driver.
@@ -73,14 +72,15 @@ class SplitPlacement {
       obstacle = "there are too many examples for row numbers of 31 bits";
     }
     if (obstacle.empty() && bytes > free_) {
-      obstacle = "of the " + human(bytes) + " no more than " + human(free_) + " fit beside the plan on each GPU";
+      obstacle =
+          "of the " + human_bytes(bytes) + " no more than " + human_bytes(free_) + " fit beside the plan on each GPU";
     }
     if (!obstacle.empty()) {
       copied_.push_back("batches of " + split + " are copied: " + obstacle);
       return false;
     }
     free_ -= bytes;
-    kept_.push_back(human(bytes) + " of " + split);
+    kept_.push_back(human_bytes(bytes) + " of " + split);
     return true;
   }
 
@@ -91,7 +91,7 @@ class SplitPlacement {
     const std::string prefix = "data/" + split;
     program = std::make_shared<const Program>(gather_batch(*program, names, prefix, dataset->size()));
     setup_.resident_splits.push_back({split, prefix + "/inputs", prefix + "/targets", dataset});
-    return data::row_numbers_of(std::move(dataset));
+    return input::row_numbers_of(std::move(dataset));
   }
 
   Setup setup_;
@@ -115,7 +115,7 @@ void read(const data::Dataset& dataset, std::int64_t first, std::int64_t rows, s
   dataset.check_intact();
 }
 
-void load(Module& module, const ResidentSplit& split, const std::function<void(const Working&)>& tell) {
+void load(Module& module, const ResidentSplit& split, const std::function<void(const run::Working&)>& tell) {
   const data::Dataset& dataset = *split.dataset;
   const DeviceOfMember everywhere(every_device, every_member);
   const Handle to_inputs = module.input(split.inputs), to_targets = module.input(split.targets);
@@ -153,10 +153,10 @@ std::size_t loading_bytes(std::span<const ResidentSplit> splits) {
   return most;
 }
 
-void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell) {
+void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const run::Working&)>& tell) {
   for (const ResidentSplit& split : setup.resident_splits) {
     if (gathers(module, split.inputs)) load(module, split, tell);
   }
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

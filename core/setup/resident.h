@@ -9,7 +9,7 @@
 #include "core/runtime/backend.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // Chooses the splits that stay on the devices, training first: each that fits beside the plan. The programs of these
 // splits gather their batches, and notes tell of the choice. If devices have no memory of their own, the setup remains
@@ -21,6 +21,7 @@ std::size_t loading_bytes(std::span<const ResidentSplit> splits);
 
 // Copies Setup::resident_splits to the devices, and returns when the copies are complete. Calls `tell` to report
 // progress. Throws Error (data).
-void copy_resident_splits(Module& module, const Setup& setup, const std::function<void(const Working&)>& tell = {});
+void copy_resident_splits(Module& module, const Setup& setup,
+                          const std::function<void(const run::Working&)>& tell = {});
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 namespace {
 
@@ -33,13 +33,13 @@ bool is_average_of_frozen(std::string_view tensor, std::span<const Variable> var
 }  // namespace
 
 void write_group(Module& module, std::int64_t member, std::size_t entry, Group group,
-                 std::span<const TensorView> tensors, const std::string& file, const StepRoles* roles) {
+                 std::span<const run::TensorView> tensors, const std::string& file, const step::StepRoles* roles) {
   std::map<std::string_view, const Variable*> taken;
   for (const Variable& variable : module.variables(entry)) {
     if (is_in(group, variable)) taken[variable.name] = &variable;
   }
-  std::map<std::string_view, const TensorView*> given;
-  for (const TensorView& tensor : tensors) given[tensor.name] = &tensor;
+  std::map<std::string_view, const run::TensorView*> given;
+  for (const run::TensorView& tensor : tensors) given[tensor.name] = &tensor;
   for (const auto& [name, tensor] : given) {
     if (taken.contains(name) || is_average_of_frozen(name, module.variables(entry))) continue;
     fail_data("'" + file + "' has a tensor '" + std::string(name) + "', which this model does not have",
@@ -54,7 +54,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
       fail_data(fmt::format("'{}' has no tensor '{}'", file, name), "it is of another model or optimizer");
     }
     const Type& type = input.type;
-    const TensorView& tensor = *found->second;
+    const run::TensorView& tensor = *found->second;
     if (tensor.dtype != type.dtype || tensor.shape != type.shape) {
       fail_data(fmt::format("'{}': '{}' is {}{}; the model needs {}{}", file, name, to_string(tensor.dtype),
                             to_string(tensor.shape), to_string(type.dtype), to_string(type.shape)),
@@ -64,7 +64,7 @@ void write_group(Module& module, std::int64_t member, std::size_t entry, Group g
   }
 }
 
-void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, std::int64_t member) {
+void restore(Module& module, const Setup& setup, const run::Checkpoint& checkpoint, std::int64_t member) {
   const auto& [folder, state, parameters, optimizer] = checkpoint;
   write_group(module, member, train_entry, Group::params, parameters.of_member(member), parameters.path);
   write_group(module, member, train_entry, Group::state, optimizer.of_member(member), optimizer.path, &setup.roles);
@@ -72,4 +72,4 @@ void restore(Module& module, const Setup& setup, const Checkpoint& checkpoint, s
   optimizer.file.check_intact();
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/setup/advice.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 bool has_statistics(const model::Node& node) {
@@ -93,4 +93,4 @@ std::vector<std::string> doubtful_statistics(const Setup& setup, const InitialVa
   return found;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -8,7 +8,7 @@
 #include "core/setup/initialize.h"
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // The values of one channel that a node takes a mean and a variance of: rows times positions.
 struct ValuesBehind {
@@ -29,4 +29,4 @@ void check_statistics(const Setup& setup);
 // their initial values at the first evaluation, if these were not taken from a trained model.
 std::vector<std::string> doubtful_statistics(const Setup& setup, const InitialValues& initial);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -8,12 +8,15 @@
 #include <variant>
 
 #include "core/base/text.h"
+#include "core/losses/huber.h"
+#include "core/losses/mean_squared_error.h"
+#include "core/losses/poisson.h"
 #include "core/optimizers/sgd.h"
 #include "core/run/records/lines.h"
 #include "core/setup/values.h"
 #include "core/step/optimizer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 struct Moments {
@@ -45,7 +48,7 @@ std::vector<Moments> moments_of(const data::Dataset& dataset) {
   return moments;
 }
 
-std::string shown(double begin) { return begin == 0 ? "0" : compact(begin); }
+std::string shown(double begin) { return begin == 0 ? "0" : run::compact(begin); }
 
 // What computes the outputs: the last layer that has a kernel.
 struct OutputLayer {
@@ -71,12 +74,12 @@ std::optional<OutputLayer> output_layer(const model::Model& model) {
 
 // An upper bound of how far a step moves a parameter. Rules such as Adam move it by about the learning rate; SGD moves
 // it by the gradient, which some losses bound. Empty: there is no bound.
-std::optional<double> move_of_step(const Optimizer& optimizer, const spec::Loss& loss) {
+std::optional<double> move_of_step(const step::Optimizer& optimizer, const losses::Loss& loss) {
   const double rate = optimizer.learning_rate;
-  const auto* const sgd = optimizer.spec.rule.as<optimizers::Sgd>();
+  const auto* const sgd = optimizer.options.rule.as<optimizers::Sgd>();
   if (sgd == nullptr) return rate;
-  if (std::holds_alternative<spec::MeanSquaredError>(loss)) return std::nullopt;
-  const auto* const huber = std::get_if<spec::Huber>(&loss);
+  if (loss.as<losses::MeanSquaredError>() != nullptr) return std::nullopt;
+  const auto* const huber = loss.as<losses::Huber>();
   return rate * (huber != nullptr ? huber->delta : 1.0) / (1 - sgd->momentum);
 }
 
@@ -88,12 +91,13 @@ void distant_counts(const Setup& setup, const std::vector<Moments>& moments, dou
   double mean = 0;
   for (const Moments& each : moments) mean += each.mean / static_cast<double>(moments.size());
   if (!(mean > far * std::exp(begin))) return;
-  const std::string bias = compact(std::log(mean));
-  out.push_back(
-      "counts are about " + compact(mean) + ", and outputs, which are logarithms of rates, begin near " + shown(begin) +
-      " (0 is a rate of 1): this trains slowly, or not at all; let them begin at the logarithm "
-      "of the mean: end the layers with dense: {features: " +
-      std::to_string(numel(setup.model.output)) + ", bias_init: {constant: " + compact(std::log(mean)) + "}}");
+  const std::string bias = run::compact(std::log(mean));
+  out.push_back("counts are about " + run::compact(mean) + ", and outputs, which are logarithms of rates, begin near " +
+                shown(begin) +
+                " (0 is a rate of 1): this trains slowly, or not at all; let them begin at the logarithm "
+                "of the mean: end the layers with dense: {features: " +
+                std::to_string(numel(setup.model.output)) + ", bias_init: {constant: " + run::compact(std::log(mean)) +
+                "}}");
 }
 
 }  // namespace
@@ -102,21 +106,20 @@ void add_distant_targets(const Setup& setup, std::vector<std::string>& out) {
   constexpr double near = 10;  // targets up to here are not far from 0
   const model::Model& model = setup.model;
   const data::Dataset& train = *setup.source.train;
-  if (!spec::takes_numbers(model.loss) || setup.member_spec().model.initial_from || numel(train.target().shape) == 0)
-    return;
+  if (!takes_numbers(model.loss) || setup.member_spec().model.initial_from || numel(train.target().shape) == 0) return;
   const std::optional<OutputLayer> layer = output_layer(model);
   if (!layer) return;
   const std::vector<Moments> moments = moments_of(train);
-  if (std::holds_alternative<spec::Poisson>(model.loss)) return distant_counts(setup, moments, layer->bias, out);
+  if (model.loss.as<losses::Poisson>() != nullptr) return distant_counts(setup, moments, layer->bias, out);
 
-  const Optimizer& optimizer = setup.optimizer();
+  const step::Optimizer& optimizer = setup.optimizer();
   const std::optional<double> move = move_of_step(optimizer, model.loss);
   if (!move) return;
   const auto steps = static_cast<double>(setup.timetable.steps);
-  const std::vector<spec::TargetScale> scales = spec::target_scales(setup.spec().data, std::ssize(moments));
+  const std::vector<data::TargetScale> scales = spec::target_scales(setup.spec().data, std::ssize(moments));
   double scale = 0, distance = 0;
   for (std::size_t j = 0; j < moments.size(); ++j) {
-    if (scales[j] != spec::TargetScale::none) continue;
+    if (scales[j] != data::TargetScale::none) continue;
     const double from_begin = std::max(std::abs(moments[j].mean - layer->bias), moments[j].deviation);
     if (from_begin <= distance) continue;
     distance = from_begin;
@@ -125,10 +128,10 @@ void add_distant_targets(const Setup& setup, std::vector<std::string>& out) {
   // Each weight of an output, and its bias, moves by so much; the weights are for inputs of about 1.
   const double reach = (layer->inputs + 1) * *move * steps;
   if (distance <= std::max(near, reach)) return;
-  out.push_back("targets are about " + compact(scale) + ", and outputs begin near " + shown(layer->bias) +
+  out.push_back("targets are about " + run::compact(scale) + ", and outputs begin near " + shown(layer->bias) +
                 ": at a learning rate of " + (optimizer.schedule ? "at most " : "") + exact(optimizer.learning_rate) +
                 ", " + counted(setup.timetable.steps, "step") +
                 " will hardly reach them; data.normalize_targets: auto trains in units of their standard deviation");
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -6,10 +6,10 @@
 
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // Appends a sentence if a loss of numbers takes targets as they are, and training will hardly bring the outputs from
 // where they begin to these.
 void add_distant_targets(const Setup& setup, std::vector<std::string>& out);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 namespace {
 
 // The size of the largest parameter or state input, at most `most`, and so that a slice ends with an element.
@@ -137,4 +137,4 @@ void SlicedReader::help() {
   }
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

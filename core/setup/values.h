@@ -9,7 +9,7 @@
 
 #include "core/runtime/backend.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // Converts the elements of a value of any element type.
 std::vector<double> to_doubles(std::span<const std::byte> bytes, DType dtype);
@@ -63,4 +63,4 @@ class SlicedReader {
   bool is_sharded_ = false, leads_ = false;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

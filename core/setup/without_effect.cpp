@@ -2,67 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-#include <variant>
-
 #include "core/base/text.h"
 #include "core/setup/advice.h"
 
-namespace pmaptrain::train {
-namespace {
-
-// Finds what a schedule does not reach. Boundaries count from the start of their schedule.
-class UnreachedBoundaries {
- public:
-  UnreachedBoundaries(const data::BatchPlan& batch, std::int64_t length, std::vector<std::string>& out)
-      : batch_(batch), length_(length), out_(out) {}
-
-  void find_in(const spec::LearningRate& rate, std::int64_t start) {
-    if (!rate.schedule) return;
-    std::visit([&](const auto& kind) { find(kind, start); }, *rate.schedule);
-  }
-
- private:
-  template <class Kind>
-  void find(const Kind& /*kind*/, std::int64_t /*start*/) {}  // it has no boundaries
-
-  void find(const spec::schedule::WarmupCosineDecay& warmup, std::int64_t start) {
-    check(warmup.warmup, "warmup", start, "the rate does not reach peak_value");
-  }
-
-  void find(const spec::schedule::PiecewiseConstant& pieces, std::int64_t start) {
-    for (const spec::schedule::Scale& scale : pieces.boundaries_and_scales) {
-      check(scale.boundary, "boundaries_and_scales", start, "this boundary has no effect");
-    }
-  }
-
-  void find(const spec::schedule::Join& join, std::int64_t start) {
-    for (std::size_t i = 0; i < join.schedules.size(); ++i) {
-      if (i == 0) {
-        find_in(join.schedules[i], start);
-      } else if (check(join.boundaries[i - 1], "boundaries", start,
-                       "the schedule behind this boundary has no effect")) {
-        find_in(join.schedules[i], start + to_steps(join.boundaries[i - 1], batch_, "boundaries"));
-      }
-    }
-  }
-
-  // Whether the run reaches it.
-  bool check(const spec::Duration& boundary, const char* key, std::int64_t start, const char* effect) {
-    const std::int64_t step = start + to_steps(boundary, batch_, key);
-    if (step < length_) return true;
-    out_.push_back(fmt::format("{}{} is at step {}, and the run ends after {}: {}", key, in_parentheses(boundary.place),
-                               with_commas(step), counted(length_, "step"), effect));
-    return false;
-  }
-
-  const data::BatchPlan& batch_;
-  const std::int64_t length_;
-  std::vector<std::string>& out_;
-};
-
-}  // namespace
-
+namespace pmaptrain::setup {
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train) {
   if (source.validation || source.test || !train.eval_every || train.eval_every_is_default) return {};
   return {"train.eval_every" + in_parentheses(train.eval_every->place) +
@@ -71,8 +14,12 @@ std::vector<std::string> unused_keys(const data::Source& source, const spec::Tra
 
 std::vector<std::string> unreached_boundaries(const Setup& setup) {
   std::vector<std::string> found;
-  UnreachedBoundaries(setup.batch, setup.timetable.steps, found)
-      .find_in(setup.member_spec().optimizer.learning_rate, 0);
+  const std::optional<schedules::Schedule>& schedule = setup.optimizer().schedule;
+  if (!schedule) return found;
+  for (const schedules::Unreached& one : schedule->unreached) {
+    found.push_back(fmt::format("{}{} is at step {}, and the run ends after {}: {}", one.key, in_parentheses(one.place),
+                                with_commas(one.step), counted(setup.timetable.steps, "step"), one.effect));
+  }
   return found;
 }
 
@@ -84,4 +31,4 @@ std::string best_model_not_kept(const spec::TrainSpec& train) {
       in_parentheses(train.early_stopping->place), train.early_stopping->metric);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -6,7 +6,7 @@
 
 #include "core/setup/setup.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::setup {
 
 // A warning if train.eval_every is given, and there is nothing to evaluate on.
 std::vector<std::string> unused_keys(const data::Source& source, const spec::TrainSpec& train);
@@ -17,4 +17,4 @@ std::vector<std::string> unreached_boundaries(const Setup& setup);
 // A note if early stopping finds the best model, and no checkpoint keeps it; else empty.
 std::string best_model_not_kept(const spec::TrainSpec& train);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::setup

@@ -1,4 +1,4 @@
-// Durations, sizes, measures and patterns: what several sections of a config have.
+// Durations, sizes and measures: what several sections of a config have.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,12 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/declare/values.h"
 
 namespace pmaptrain::spec {
 
-enum class Unit { steps, epochs, examples, seconds, minutes, hours };
-struct Duration {
-  std::int64_t count = 0;
-  Unit unit = Unit::steps;
-  Place place;
-};
+using declare::Duration;
+using declare::Unit;
 using Interval = std::optional<Duration>;  // none: never
 
 // How long a process may be silent.
@@ -34,8 +31,7 @@ bool is_time(const Duration& duration);
 // Only for a duration in units of time.
 double seconds_of(const Duration& duration);
 
-// Whether smaller or larger values of a measure are better.
-enum class Mode { min, max };
+using declare::Mode;
 std::string to_string(Mode mode);
 // The default for a measure: max if larger values are better, as for accuracy.
 Mode mode_of(const std::string& metric);
@@ -44,11 +40,5 @@ template <class Section>
 Mode mode_of(const Section& section) {
   return section.mode.value_or(mode_of(section.metric));
 }
-
-// A pattern for names of parameters; each * matches any characters.
-struct Pattern {
-  std::string text;
-  Place place = {};
-};
 
 }  // namespace pmaptrain::spec

@@ -11,15 +11,20 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/losses/loss.h"
 #include "core/mesh/mesh.h"
 #include "core/mesh/roles.h"
+#include "core/metrics/metric.h"
+#include "core/optimizers/options.h"
 #include "core/spec/data.h"
 #include "core/spec/durations.h"
 #include "core/spec/model.h"
-#include "core/spec/objective.h"
-#include "core/spec/optimizer.h"
 
 namespace pmaptrain::spec {
+
+using losses::Loss;
+using losses::takes_numbers;
+using metrics::Metric;
 
 // ---- mesh ----------------------------------------------------------------------------------------------------------
 enum class Backend { cpu, cuda, automatic, reference };
@@ -61,12 +66,6 @@ struct EarlyStoppingSpec {
   Place place = {};
 };
 
-// optax.ema of the parameters.
-struct EmaSpec {
-  double decay = 0.999;
-  bool debias = true;
-};
-
 enum class SpikeAction { warn, halt };
 struct LossSpikeSpec {
   double factor = 3.0;
@@ -80,7 +79,7 @@ struct TrainSpec {
   bool eval_every_is_default = true;  // then a missing test split gives no note
   CheckpointSpec checkpoint;
   std::optional<EarlyStoppingSpec> early_stopping;
-  std::optional<EmaSpec> ema;
+  std::optional<optimizers::Ema> ema;
   OnNonfinite on_nonfinite = OnNonfinite::halt;
   std::optional<LossSpikeSpec> loss_spike;
   bool tensorboard = true;
@@ -108,10 +107,10 @@ struct Ensemble {
 // ---- parallelism ---------------------------------------------------------------------------------------------------
 // Fully sharded data parallelism: devices along `axes` each own a shard of what all devices would have.
 struct Fsdp {
-  AxisNames axis;  // as written
-  int stage = 1;   // 1: optimizer state is sharded; 2: and gradients; 3: and parameters
-  AxisSet axes;    // of MeshSpec::mesh; bind() sets it
-  Place place;     // of `axis`
+  declare::AxisNames axis;  // as written
+  int stage = 1;            // 1: optimizer state is sharded; 2: and gradients; 3: and parameters
+  AxisSet axes;             // of MeshSpec::mesh; bind() sets it
+  Place place;              // of `axis`
 };
 
 struct Parallelism {
@@ -129,7 +128,7 @@ struct Spec {
   Place loss_place;
   std::vector<Metric> metrics;
   Place metrics_place;
-  OptimizerSpec optimizer;
+  optimizers::Options optimizer;
   TrainSpec train;
   std::optional<Parallelism> parallelism;
   std::optional<Ensemble> ensemble;

@@ -12,7 +12,7 @@
 #include "core/step/optimizer.h"
 #include "core/step/table_rows.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 GradientBuckets gradient_buckets(const model::Model& model, const Mesh& mesh, std::span<const std::size_t> trained,
                                  std::span<const model::Bucket> buckets, std::vector<Value> values) {
@@ -66,14 +66,14 @@ Norms norms_of(Builder& b, const GradientBuckets& gradients, DType dtype) {
   return {b.emit(ops::Sqrt{}, {b.emit(ops::ReduceSum{{0}}, {*squares})}), *largest};
 }
 
-std::vector<equations::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype) {
+std::vector<equations::Number> clipping_numbers(const optimizers::Options& optimizer, DType dtype) {
   std::vector<equations::Number> all;
   if (optimizer.clip) all = {{"clip", *optimizer.clip, dtype}, {"clip/negative", -*optimizer.clip, dtype}};
   if (optimizer.clip_by_global_norm) all.push_back({"clip_by_global_norm", *optimizer.clip_by_global_norm, DType::f64});
   return all;
 }
 
-Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const equations::Numbers& numbers,
+Clipping emit_clipping(Builder& b, const optimizers::Options& optimizer, const equations::Numbers& numbers,
                        const GradientBuckets& sums, Value divisor, const Norms& norms) {
   const Builder::Scope scope(b, {"clip", optimizer.place});
   const DType dtype = b.type(divisor).dtype;
@@ -96,7 +96,7 @@ Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const e
   return clipping;
 }
 
-std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec& optimizer,
+std::vector<Value> clipped_mean_gradients(Builder& b, const optimizers::Options& optimizer,
                                           const equations::Numbers& numbers, std::span<const Value> sums, Value divisor,
                                           const Clipping& clipping) {
   const Builder::Scope scope(b, {rule_name(optimizer), optimizer.place});
@@ -110,4 +110,4 @@ std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec&
   return means;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

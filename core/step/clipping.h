@@ -8,9 +8,9 @@
 #include "core/equations/numbers.h"
 #include "core/graph/builder.h"
 #include "core/model/buckets.h"
-#include "core/spec/spec.h"
+#include "core/optimizers/options.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // Gradients in buckets, or in shards of buckets, and the places of the trained parameters' gradients in them.
 struct GradientBuckets {
@@ -45,15 +45,15 @@ struct Clipping {
 };
 // `norms` are the norms of the mean gradient, which is `sums` divided by `divisor`. The gradient is clipped by value
 // first (optax.clip), and the result by its global norm (optax.clip_by_global_norm).
-Clipping emit_clipping(Builder& b, const spec::OptimizerSpec& optimizer, const equations::Numbers& numbers,
+Clipping emit_clipping(Builder& b, const optimizers::Options& optimizer, const equations::Numbers& numbers,
                        const GradientBuckets& sums, Value divisor, const Norms& norms);
 
 // The mean gradient, `sums` divided by `divisor`, after clipping.
-std::vector<Value> clipped_mean_gradients(Builder& b, const spec::OptimizerSpec& optimizer,
+std::vector<Value> clipped_mean_gradients(Builder& b, const optimizers::Options& optimizer,
                                           const equations::Numbers& numbers, std::span<const Value> sums, Value divisor,
                                           const Clipping& clipping);
 
 // The numbers (scalar inputs) that the equations of clipping read.
-std::vector<equations::Number> clipping_numbers(const spec::OptimizerSpec& optimizer, DType dtype);
+std::vector<equations::Number> clipping_numbers(const optimizers::Options& optimizer, DType dtype);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

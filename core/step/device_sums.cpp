@@ -7,10 +7,11 @@
 #include "core/graph/differentiate.h"
 #include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
+#include "core/ops/collective/collective.h"
 #include "core/ops/loop/loop.h"
 #include "core/step/statistics.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 std::vector<Value> Sums::flat() const {
   std::vector<Value> values = gradients;
@@ -25,11 +26,11 @@ Sums Sums::unflattened(std::span<const Value> values) const {
   return {{values.begin(), first}, {first, second}, {second, values.end() - 1}, values.back()};
 }
 
-DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+DeviceSums::DeviceSums(Builder& b, const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                        std::span<const std::size_t> statistics, std::span<const model::Bucket> buckets)
     : b_(b),
       model_(model),
-      spec_(spec),
+      options_(options),
       trained_(optimizer.trained()),
       is_trained_(model.parameters.size(), false),
       statistics_(statistics),
@@ -38,7 +39,6 @@ DeviceSums::DeviceSums(Builder& b, const model::Model& model, const spec::Spec& 
 }
 
 Sums DeviceSums::packed(Sums sums, bool by_rows) {
-  const model::Sharding sharding = model::sharding_of(spec_);
   std::vector<std::size_t> position(model_.parameters.size());  // among the trained parameters
   for (std::size_t i = 0; i < trained_.size(); ++i) position[trained_[i]] = i;
   std::vector<Value> buckets;
@@ -49,8 +49,8 @@ Sums DeviceSums::packed(Sums sums, bool by_rows) {
     }
     std::vector<Value> gradients;
     for (const std::size_t i : bucket.parameters) gradients.push_back(sums.gradients[position[i]]);
-    const std::int64_t elements = model::elements_of(model_, bucket, sharding, b_.mesh());
-    buckets.push_back(b_.emit(ops::Pack{sharding.state.empty() ? 0 : elements}, gradients));
+    const std::int64_t elements = model::elements_of(model_, bucket, options_.sharding, b_.mesh());
+    buckets.push_back(b_.emit(ops::Pack{options_.sharding.state.empty() ? 0 : elements}, gradients));
   }
   sums.gradients = std::move(buckets);
   if (!statistics_.empty()) sums.statistics = {b_.emit(ops::Pack{}, sums.statistics)};
@@ -70,10 +70,9 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
                          mask,   &is_trained_,      &statistics};
   model::Gathers gathers(b_, model_, buckets_, values.shards, values.parameters,
                          [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
-  if (!values.shards.empty()) forward.gathers = &gathers;
   std::vector<Value> looked_up(model_.parameters.size());
   forward.looked_up = &looked_up;
-  const Value output = model::apply(b_, model_, forward);
+  const Value output = model::apply(b_, model_, forward, values.shards.empty() ? nullptr : &gathers);
   read = gathers.read();
   for (std::size_t i = 0; i < read.size(); ++i) {
     if (read[i].empty()) read[i] = {values.parameters[i]};
@@ -121,7 +120,7 @@ std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vect
 
 Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
   const Builder::Scope scope(b_, {model_.parameters[parameter].name, model_.parameters[parameter].place});
-  return b_.vary(value, spec_.mesh.roles.data | model_.parameters[parameter].read_along);
+  return b_.vary(value, options_.data_axes | model_.parameters[parameter].read_along);
 }
 
 Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches, bool by_rows) {
@@ -133,17 +132,17 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
   if (microbatches == 1) return of_microbatch(varying, by_rows);
   assert(values.shards.empty());  // see Sharding::by_groups
 
-  const Builder::Scope scope(b_, {"microbatches", spec_.data.microbatches_place});
+  const Builder::Scope scope(b_, {"microbatches", options_.microbatches_place});
   Sums zeros;
   for (const std::size_t i : trained_) {
     const model::Parameter& parameter = model_.parameters[i];
-    const AxisSet axes = spec_.mesh.roles.data | parameter.layout().axes() | parameter.read_along;
+    const AxisSet axes = options_.data_axes | parameter.layout().axes() | parameter.read_along;
     zeros.gradients.push_back(zero(local_shape(parameter.layout(), b_.mesh()), model_.dtype, axes));
   }
   for (const Shape& shape : statistic_shapes(model_, statistics_)) {
     zeros.statistics.push_back(zero(shape, model_.dtype));
   }
-  for (const model::MeasurePart& part : model::measure_parts(model_)) {
+  for (const metrics::MeasurePart& part : model::measure_parts(model_)) {
     zeros.measures.push_back(zero(part.shape, part.is_f64 ? DType::f64 : model_.dtype));
   }
   zeros.count = zero({}, model_.dtype);
@@ -162,7 +161,13 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
     inner.dropout_keys = taken(values.dropout_keys.size());
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());
-    std::vector<Value> next = of_microbatch(inner, false).flat();
+    Sums sums = of_microbatch(inner, false);
+    // Carries vary over the axes of the data: where layers are divided and their loss too, the parts are added up.
+    for (Value& measure : sums.measures) {
+      const AxisSet divided = b_.type(measure).varying - options_.data_axes;
+      if (!divided.empty()) measure = b_.emit(ops::Psum{divided}, {measure});
+    }
+    std::vector<Value> next = sums.flat();
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = equations::add(b_, carries[i], next[i]);
     return next;
   };
@@ -170,14 +175,14 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
 }
 
 std::vector<Value> DeviceSums::varied(std::vector<Value> values) {
-  for (Value& value : values) value = b_.vary(value, spec_.mesh.roles.data);
+  for (Value& value : values) value = b_.vary(value, options_.data_axes);
   return values;
 }
 
-Value DeviceSums::zero(const Shape& shape, DType dtype) { return zero(shape, dtype, spec_.mesh.roles.data); }
+Value DeviceSums::zero(const Shape& shape, DType dtype) { return zero(shape, dtype, options_.data_axes); }
 
 Value DeviceSums::zero(const Shape& shape, DType dtype, AxisSet axes) {
   return b_.vary(b_.constant(dtype, 0.0, shape), axes);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -10,10 +10,10 @@
 #include "core/model/batch.h"
 #include "core/model/buckets.h"
 #include "core/model/model.h"
-#include "core/spec/spec.h"
 #include "core/step/optimizer.h"
+#include "core/step/options.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // The values that the equations of the model read.
 struct ModelValues {
@@ -43,7 +43,7 @@ class DeviceSums {
  public:
   // All references outlive this. `statistics` are the indices of those parameters that are statistics which a step
   // replaces. `buckets` are those of the trained parameters.
-  DeviceSums(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+  DeviceSums(Builder& b, const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
              std::span<const std::size_t> statistics, std::span<const model::Bucket> buckets);
 
   // The sums of a forward pass; they have no gradients.
@@ -70,11 +70,11 @@ class DeviceSums {
 
   Builder& b_;
   const model::Model& model_;
-  const spec::Spec& spec_;
+  const StepOptions& options_;
   const std::vector<std::size_t> trained_;  // indices of parameters
   std::vector<bool> is_trained_;            // by parameter
   const std::span<const std::size_t> statistics_;
   const std::span<const model::Bucket> buckets_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

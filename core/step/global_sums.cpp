@@ -6,9 +6,7 @@
 #include "core/graph/passes.h"
 #include "core/ops/collective/collective.h"
 
-namespace pmaptrain::train {
-
-Sums GlobalSums::synchronised(const Sums& local) const { return synchronised(local, {}); }
+namespace pmaptrain::step {
 
 Sums GlobalSums::synchronised(const Sums& local, std::span<const AxisSet> divided) const {
   const Builder::Scope scope(b_, {"synchronise", {}});
@@ -68,4 +66,4 @@ Value GlobalSums::own_part(Value bucket) const {
   return b_.emit(ops::AllSlice{sharding_.state, 0}, {bucket});
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -9,7 +9,7 @@
 #include "core/step/device_sums.h"
 #include "core/step/table_rows.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // Appends these equations.
 class GlobalSums {
@@ -18,8 +18,8 @@ class GlobalSums {
   GlobalSums(Builder& b, std::span<const model::Bucket> buckets, const model::Sharding& sharding, AxisSet axes)
       : b_(b), buckets_(buckets), sharding_(sharding), axes_(axes) {}
 
-  // With gradients by parameter, none of which is divided.
-  Sums synchronised(const Sums& local) const;
+  // `divided` is by gradient, as Bucket::divided; without it, gradients are by parameter, and none is divided.
+  Sums synchronised(const Sums& local, std::span<const AxisSet> divided = {}) const;
   // The same with gradients in buckets, of which each device has the part that it updates. `tables` is by bucket; of
   // those by rows each device has all rows.
   Sums of_buckets(Sums local, std::span<const std::optional<TableRows>> tables) const;
@@ -27,8 +27,6 @@ class GlobalSums {
   Value own_part(Value bucket) const;
 
  private:
-  // `divided` is by gradient: as Bucket::divided.
-  Sums synchronised(const Sums& local, std::span<const AxisSet> divided) const;
   Sums of_dense_buckets(Sums local, std::span<const AxisSet> divided) const;
   Value scattered(Value bucket, AxisSet divided) const;
 
@@ -38,4 +36,4 @@ class GlobalSums {
   const AxisSet axes_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -11,10 +11,11 @@
 #include "core/base/text.h"
 #include "core/equations/arithmetic.h"
 #include "core/model/gathers.h"
+#include "core/schedules/making.h"
 #include "core/step/clipping.h"
 #include "core/step/timetable.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
 
 [[noreturn]] void refuse(const Place& place, std::string message, std::string help) {
@@ -22,7 +23,7 @@ namespace {
 }
 
 // Refuses a rate that f32 cannot hold: with 0 nothing would be trained, with infinity training would diverge.
-void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double factor, std::int64_t global_batch) {
+void check_scaled_rate(const optimizers::Options& optimizer, double rate, double factor, std::int64_t global_batch) {
   if (!optimizer.base_batch_size) return;  // core/spec has checked a rate that is not scaled
   const bool vanishes = rate != 0 && std::abs(rate) < std::numeric_limits<float>::denorm_min();
   if (!vanishes && !(std::abs(rate) > std::numeric_limits<float>::max())) return;
@@ -34,13 +35,13 @@ void check_scaled_rate(const spec::OptimizerSpec& optimizer, double rate, double
          "the batch size that the learning rate was chosen for");
 }
 
-bool matches_any(const std::vector<spec::Pattern>& patterns, const std::string& name) {
+bool matches_any(const std::vector<declare::Pattern>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const spec::Pattern& pattern) { return matches(pattern.text, name); });
+                     [&](const declare::Pattern& pattern) { return matches(pattern.text, name); });
 }
 
 // A hint for a pattern that matches nothing: the most similar parameter name or, without one, the first names.
-std::string parameters_like(const spec::Pattern& pattern, const std::vector<std::string>& names) {
+std::string parameters_like(const declare::Pattern& pattern, const std::vector<std::string>& names) {
   std::string plain = pattern.text;
   std::erase(plain, '*');
   if (const std::string near = nearest(plain, names); !near.empty()) return "did you mean '" + near + "'?";
@@ -53,8 +54,8 @@ std::string parameters_like(const spec::Pattern& pattern, const std::vector<std:
 
 // Refuses a weight_decay_exclude in which no pattern matches. Single patterns may match nothing, because one list may
 // serve several models.
-void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::string>& names) {
-  const std::vector<spec::Pattern>& exclude = optimizer.weight_decay_exclude;
+void check_exclude(const optimizers::Options& optimizer, const std::vector<std::string>& names) {
+  const std::vector<declare::Pattern>& exclude = optimizer.weight_decay_exclude;
   if (exclude.empty() ||
       std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches_any(exclude, name); })) {
     return;
@@ -63,13 +64,13 @@ void check_exclude(const spec::OptimizerSpec& optimizer, const std::vector<std::
          parameters_like(exclude.front(), names));
 }
 
-std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& optimizer, const model::Model& model) {
+std::vector<ParameterOptions> make_parameter_options(const optimizers::Options& optimizer, const model::Model& model) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) {
     if (!parameter.is_state) names.push_back(parameter.name);
   }
-  for (const spec::ParameterGroup& group : optimizer.groups) {
-    for (const spec::Pattern& pattern : group.parameters) {
+  for (const optimizers::ParameterGroup& group : optimizer.groups) {
+    for (const declare::Pattern& pattern : group.parameters) {
       const bool found =
           std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern.text, name); });
       if (!found) {
@@ -87,9 +88,9 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
     own.trained = !parameter.is_state;
     if (parameter.is_state) continue;
     own.weight_decay = {"weight_decay", optimizer.rule->weight_decay().value_or(0.0), model.dtype};
-    const auto group =
-        std::find_if(optimizer.groups.begin(), optimizer.groups.end(),
-                     [&](const spec::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
+    const auto group = std::find_if(
+        optimizer.groups.begin(), optimizer.groups.end(),
+        [&](const optimizers::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
     if (group != optimizer.groups.end()) {
       applies[static_cast<std::size_t>(group - optimizer.groups.begin())] = true;
       const std::string at = "groups/" + std::to_string(group - optimizer.groups.begin()) + "/";
@@ -118,8 +119,8 @@ std::vector<ParameterOptions> make_parameter_options(const spec::OptimizerSpec& 
 
 // The gradient of a table is known by rows if a step changes no others, and if these are few: they are gathered, summed
 // by token and written back by one worker each time, while all workers share passes over a whole table.
-void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::OptimizerSpec& optimizer,
-                           const model::Model& model, const data::BatchPlan& batch) {
+void choose_tables_by_rows(std::vector<ParameterOptions>& options, const optimizers::Options& optimizer,
+                           const model::Model& model, const BatchPlan& batch) {
   if (batch.microbatches > 1 || !optimizer.rule->keeps_without_gradient()) return;
   const std::vector<bool> tables = model.lookup_tables();
   const std::int64_t tokens = batch.rows() * numel(model.input.shape);
@@ -131,7 +132,7 @@ void choose_tables_by_rows(std::vector<ParameterOptions>& options, const spec::O
 }
 
 // The largest magnitude of an element of the gradient after clipping.
-double largest_gradient(const spec::OptimizerSpec& optimizer) {
+double largest_gradient(const optimizers::Options& optimizer) {
   const double most = static_cast<double>(std::numeric_limits<float>::max());
   const double norm = optimizer.clip_by_global_norm.value_or(most) * (1.0 + 1e-5);  // allows for rounding
   return std::min({most, optimizer.clip.value_or(most), norm});
@@ -147,24 +148,24 @@ std::vector<std::size_t> Optimizer::trained() const {
   return indices;
 }
 
-Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
+Optimizer make_optimizer(const optimizers::Options& options, const model::Model& model, const BatchPlan& batch,
                          std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began) {
-  Optimizer optimizer{spec, 0.0, {}, make_parameter_options(spec, model), true};
+  Optimizer optimizer{options, 0.0, {}, make_parameter_options(options, model), true};
   const double factor =
-      spec.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*spec.base_batch_size) : 1.0;
-  optimizer.learning_rate = spec.base_batch_size ? spec.learning_rate.value * static_cast<double>(batch.global) /
-                                                       static_cast<double>(*spec.base_batch_size)
-                                                 : spec.learning_rate.value;
-  if (spec.learning_rate.schedule) {
-    const auto steps_of = [&](const spec::Duration& duration, const std::string& key) {
+      options.base_batch_size ? static_cast<double>(batch.global) / static_cast<double>(*options.base_batch_size) : 1.0;
+  optimizer.learning_rate = options.base_batch_size ? options.learning_rate.value * static_cast<double>(batch.global) /
+                                                          static_cast<double>(*options.base_batch_size)
+                                                    : options.learning_rate.value;
+  if (options.learning_rate.schedule) {
+    const auto steps_of = [&](const declare::Duration& duration, const std::string& key) {
       return to_steps(duration, batch, key);
     };
-    optimizer.schedule = make_schedule(spec.learning_rate, steps_of, schedule_steps, factor);
+    optimizer.schedule = schedules::make_schedule(options.learning_rate, steps_of, schedule_steps, factor);
     optimizer.schedule->began_at = schedule_began;
-    optimizer.learning_rate = largest_rate(*optimizer.schedule);
+    optimizer.learning_rate = schedules::largest_rate(*optimizer.schedule);
   }
-  check_scaled_rate(spec, optimizer.learning_rate, factor, batch.global);
-  choose_tables_by_rows(optimizer.parameter_options, spec, model, batch);
+  check_scaled_rate(options, optimizer.learning_rate, factor, batch.global);
+  choose_tables_by_rows(optimizer.parameter_options, options, model, batch);
   optimizer.may_overflow = may_overflow(optimizer);
   return optimizer;
 }
@@ -173,7 +174,7 @@ double learning_rate_at(const Optimizer& optimizer, std::int64_t update) {
   return optimizer.schedule ? rate_after(*optimizer.schedule, update - 1) : optimizer.learning_rate;
 }
 
-std::string rule_name(const spec::OptimizerSpec& optimizer) { return optimizer.rule->name(); }
+std::string rule_name(const optimizers::Options& optimizer) { return optimizer.rule->name(); }
 
 std::vector<equations::Number> optimizer_numbers(const Optimizer& optimizer, DType dtype) {
   std::vector<equations::Number> all;
@@ -181,12 +182,12 @@ std::vector<equations::Number> optimizer_numbers(const Optimizer& optimizer, DTy
     all.insert(all.end(), more.begin(), more.end());
   };
   if (optimizer.schedule) {
-    append(schedule_numbers(*optimizer.schedule));
+    append(schedules::schedule_numbers(*optimizer.schedule));
   } else {
     all.push_back({"learning_rate", optimizer.learning_rate, dtype});
   }
-  append(clipping_numbers(optimizer.spec, dtype));
-  append(optimizer.spec.rule->numbers(dtype));
+  append(clipping_numbers(optimizer.options, dtype));
+  append(optimizer.options.rule->numbers(dtype));
   std::set<std::string> known{""};
   for (const std::size_t i : optimizer.trained()) {
     for (const equations::Number& number :
@@ -226,11 +227,11 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const equations:
                         std::span<const Value> gradients, const std::vector<std::vector<Value>>& slots, Value step,
                         Value learning_rate) {
   assert(parameters.size() == option_indices.size() && gradients.size() == option_indices.size());
-  assert(slots.size() == optimizer.spec.rule->slots().size());
+  assert(slots.size() == optimizer.options.rule->slots().size());
   Update update{{}, slots};
   if (parameters.empty()) return update;
   const optimizers::BiasCorrections shared =
-      optimizer.spec.rule->corrections(b, numbers, step, b.type(parameters.front()).dtype);
+      optimizer.options.rule->corrections(b, numbers, step, b.type(parameters.front()).dtype);
   std::map<std::string, Value> rates{{"", learning_rate}};  // by the name of the scale
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ParameterOptions& options = optimizer.parameter_options[option_indices[i]];
@@ -242,21 +243,21 @@ Update optimizer_update(Builder& b, const Optimizer& optimizer, const equations:
     own.reserve(slots.size());
     for (const std::vector<Value>& kind : slots) own.push_back(kind[i]);
     optimizers::RuleCall call{b, parameters[i], gradients[i], own, rates[scale], decay, shared, numbers};
-    update.parameters.push_back(optimizer.spec.rule->update(call));
+    update.parameters.push_back(optimizer.options.rule->update(call));
     for (std::size_t k = 0; k < own.size(); ++k) update.slots[k][i] = own[k];
   }
   return update;
 }
 
 bool may_overflow(const Optimizer& optimizer) {
-  const double gradient = largest_gradient(optimizer.spec);
+  const double gradient = largest_gradient(optimizer.options);
   return std::any_of(optimizer.parameter_options.begin(), optimizer.parameter_options.end(),
                      [&](const ParameterOptions& options) {
                        if (!options.trained) return false;
                        const double rate = optimizer.learning_rate * options.learning_rate_scale.value;
-                       return !(optimizer.spec.rule->largest_change({rate, options.weight_decay.value, gradient}) <=
+                       return !(optimizer.options.rule->largest_change({rate, options.weight_decay.value, gradient}) <=
                                 1e30);  // a bound of NaN counts as too large
                      });
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -1,4 +1,4 @@
-// The optimizer of a config, for the parameters of a model and the steps of a run.
+// The optimizer, for the parameters of a model and the steps of a run.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/data/batches/batch.h"
+#include "core/mesh/batch_plan.h"
 #include "core/model/buckets.h"
 #include "core/model/model.h"
+#include "core/optimizers/options.h"
 #include "core/step/schedule.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // The options of the optimizer for one parameter.
 struct ParameterOptions {
@@ -23,9 +24,9 @@ struct ParameterOptions {
 };
 
 struct Optimizer {
-  spec::OptimizerSpec spec;
-  double learning_rate = 0.0;        // after scaling by base_batch_size; with a schedule, its largest rate
-  std::optional<Schedule> schedule;  // none: the rate is constant
+  optimizers::Options options;
+  double learning_rate = 0.0;                   // after scaling by base_batch_size; with a schedule, its largest rate
+  std::optional<schedules::Schedule> schedule;  // none: the rate is constant
   std::vector<ParameterOptions> parameter_options;  // in the order of Model::parameters
   bool may_overflow = true;  // see may_overflow(); in an ensemble, true if it is true for any member
 
@@ -38,14 +39,14 @@ struct Optimizer {
 // `schedule_began` updates, what was left of the run then. Throws Error (usage) for what make_schedule refuses; a rate
 // that f32 cannot hold; a group's pattern that matches no parameter; a weight_decay_exclude in which no pattern
 // matches; a group whose parameters all belong to earlier groups; and groups that freeze every parameter.
-Optimizer make_optimizer(const spec::OptimizerSpec& spec, const model::Model& model, const data::BatchPlan& batch,
+Optimizer make_optimizer(const optimizers::Options& options, const model::Model& model, const BatchPlan& batch,
                          std::int64_t schedule_steps, std::optional<std::int64_t> schedule_began = std::nullopt);
 
 // The learning rate of update `update`, counted from 1, without the factors of reduce_on_plateau and of groups.
 double learning_rate_at(const Optimizer& optimizer, std::int64_t update);
 
 // The name in the config: "sgd", "adam", "adamw".
-std::string rule_name(const spec::OptimizerSpec& optimizer);
+std::string rule_name(const optimizers::Options& optimizer);
 
 // The numbers (scalar inputs) that the update, clipping and the schedule read: "learning_rate", "b1",
 // "groups/0/weight_decay". `dtype` is the parameters' element type.
@@ -81,4 +82,4 @@ std::vector<model::Bucket> buckets_of(const model::Model& model, const Optimizer
 // parameter past that end. `rate` is the largest rate of the schedule and of the groups; a plateau only lowers it.
 bool may_overflow(const Optimizer& optimizer);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

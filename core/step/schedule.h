@@ -1,70 +1,13 @@
-// Schedules of the learning rate in steps: their equations in a program, and their rates as numbers.
+// Rates of a schedule as numbers.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "core/equations/numbers.h"
-#include "core/graph/builder.h"
-#include "core/spec/spec.h"
+#include "core/schedules/curves.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
-// What the equations of a curve read.
-struct CurveCall {
-  Builder& b;
-  const equations::Numbers& numbers;
-  std::string name;  // of the curve: "learning_rate/0", the prefix of the names of its numbers
-  Value t;           // f64[]; negative before the curve begins, when it is computed but not selected
+// The rate that the equations of the schedule give after `updates` updates of the run.
+double rate_after(const schedules::Schedule& schedule, std::int64_t updates);
 
-  Value number(const std::string& of_curve) const { return numbers[name + "/" + of_curve]; }
-};
-
-// A function of t, the number of updates since the curve began.
-struct Curve {
-  std::vector<equations::Number> numbers;             // that its equations read, named without CurveCall::name
-  std::function<Value(const CurveCall& call)> value;  // appends the equations; returns f64[]
-  double largest;                                     // an upper bound of its values; may be infinite
-  std::optional<std::int64_t> length;                 // the t from which on the curve is constant; none: it never is
-};
-
-// A curve that applies from `start` updates on, until the next segment begins.
-struct Segment {
-  std::int64_t start = 0;
-  Curve curve;
-};
-
-struct Schedule {
-  std::string name;  // as in the config: "warmup_cosine_decay"
-  Place place;
-  std::vector<Segment> segments;  // the first begins at 0
-  // The number of updates at which the schedule begins; none: it begins with the run. In an ensemble, members that
-  // skipped steps begin at different numbers, so this is an input of the program.
-  std::optional<std::int64_t> began_at = std::nullopt;
-};
-
-// `steps_of(duration, key)` converts a duration (train::to_steps). A schedule without a duration of its own ends with
-// the run, after `length` steps. All rates are multiplied by `factor`. Throws Error (usage) for boundaries that do not
-// ascend, a warm-up that is not shorter than the decay, and a schedule that begins after the end of the run.
-using StepsOf = std::function<std::int64_t(const spec::Duration& duration, const std::string& key)>;
-Schedule make_schedule(const spec::LearningRate& rate, const StepsOf& steps_of, std::int64_t length, double factor);
-
-// The numbers (scalar inputs) that the equations of a schedule read, by segment: "learning_rate/0/end". If the schedule
-// did not begin with the run, "learning_rate/began" precedes them. Lengths and the shapes of curves are part of the
-// program.
-std::vector<equations::Number> schedule_numbers(const Schedule& schedule);
-// Appends equations for the rate after `updates` updates of the run. `updates` is i64[], the rate f64[].
-Value rate_after(Builder& b, const Schedule& schedule, const equations::Numbers& numbers, Value updates);
-// The rate that these equations give.
-double rate_after(const Schedule& schedule, std::int64_t updates);
-
-// After how many updates of its own the schedule is constant. None if it never is (exponential decay).
-std::optional<std::int64_t> end_of(const Schedule& schedule);
-
-// An upper bound of all rates; infinity for a rate that grows without bound.
-double largest_rate(const Schedule& schedule);
-
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -6,7 +6,7 @@
 #include "core/equations/arithmetic.h"
 #include "core/ops/bucket/bucket.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
 
 // Whether a node has parameters to train, and all of them are frozen.
@@ -73,4 +73,4 @@ Value is_finite_bucket(Builder& b, Value bucket) {
   return b.emit(ops::IsFinite{}, {b.emit(ops::Reshape{{}}, {norms.back()})});
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

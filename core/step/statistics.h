@@ -8,7 +8,7 @@
 #include "core/model/model.h"
 #include "core/step/optimizer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // A step replaces the statistics of every node, unless all parameters of the node are frozen. A node without parameters
 // is not frozen. Returns the indices of these statistics in Model::parameters, ascending.
@@ -28,4 +28,4 @@ std::vector<Value> moved_statistics(Builder& b, const model::Model& model, std::
 // asks this of the sums.
 Value is_finite_bucket(Builder& b, Value bucket);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

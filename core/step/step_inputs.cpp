@@ -1,35 +1,32 @@
 #include "core/step/step_inputs.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
-
-bool halts(const spec::Spec& spec) { return spec.train.on_nonfinite == spec::OnNonfinite::halt; }
 
 // All inputs are declared before the first equation, so the number of an input's value is its index.
 std::size_t index_of(Value input) { return static_cast<std::size_t>(input.id); }
 
-void declare_state(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+void declare_state(Builder& b, const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                    std::span<const model::Bucket> buckets, StepInputs& inputs) {
-  const model::Sharding sharding = model::sharding_of(spec);
-  for (const optimizers::SlotKind& kind : optimizer.spec.rule->slots()) {
+  for (const optimizers::SlotKind& kind : optimizer.options.rule->slots()) {
     std::vector<Value>& slots = inputs.slots.emplace_back();
     for (const model::Bucket& bucket : buckets) {
-      slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket, sharding));
+      slots.push_back(model::declare_bucket(b, model, Group::state, kind.name + "/", bucket, options.sharding));
       if (kind.initial != 0.0) inputs.initial.emplace_back(slots.back(), kind.initial);
     }
   }
-  if (spec.train.ema) {
+  if (options.ema) {
     for (const model::Bucket& bucket : buckets) {
-      inputs.ema.push_back(model::declare_bucket(b, model, Group::state, "ema/", bucket, sharding));
+      inputs.ema.push_back(model::declare_bucket(b, model, Group::state, "ema/", bucket, options.sharding));
     }
   }
   inputs.step = b.input(Group::state, "step", {DType::i64, {}, {}});
-  if (halts(spec)) {
+  if (options.halts) {
     inputs.finite = b.input(Group::state, "finite", {DType::boolean, {}, {}});
     inputs.initial.emplace_back(*inputs.finite, 1.0);
   }
-  if (!halts(spec) || model.ignored_label()) inputs.skipped = b.input(Group::state, "skipped", {DType::i64, {}, {}});
-  for (const model::MeasurePart& part : model::measure_parts(model)) {
+  if (!options.halts || model.ignored_label()) inputs.skipped = b.input(Group::state, "skipped", {DType::i64, {}, {}});
+  for (const metrics::MeasurePart& part : model::measure_parts(model)) {
     inputs.epoch.push_back(b.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
   }
   inputs.epoch.push_back(b.input(Group::state, "epoch/examples", {DType::f64, {}, {}}));
@@ -68,26 +65,26 @@ class FirstVariables {
 
 }  // namespace
 
-std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec,
+std::vector<equations::Number> step_numbers(const model::Model& model, const StepOptions& options,
                                             const Optimizer& optimizer) {
   std::vector<equations::Number> all = model.numbers();
   const std::vector<equations::Number> of_optimizer = optimizer_numbers(optimizer, model.dtype);
   all.insert(all.end(), of_optimizer.begin(), of_optimizer.end());
-  if (const auto& ema = spec.train.ema) {
+  if (const auto& ema = options.ema) {
     all.push_back({"ema/decay", ema->decay, model.dtype});
     all.push_back({"ema/decay/rest", 1.0 - ema->decay, model.dtype});
   }
   return all;
 }
 
-StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+StepInputs declare_step(Builder& b, const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows) {
   StepInputs inputs;
-  inputs.parameters = model::declare_parameters(b, model, buckets, model::sharding_of(spec));
-  declare_state(b, model, spec, optimizer, buckets, inputs);
-  inputs.batch = model::declare_batch(b, model, spec.mesh.roles.data, rows, true);
-  inputs.numbers = equations::declare_numbers(b, step_numbers(model, spec, optimizer));
-  if (spec.optimizer.reduce_on_plateau) {
+  inputs.parameters = model::declare_parameters(b, model, buckets, options.sharding);
+  declare_state(b, model, options, optimizer, buckets, inputs);
+  inputs.batch = model::declare_batch(b, model, options.data_axes, rows, true);
+  inputs.numbers = equations::declare_numbers(b, step_numbers(model, options, optimizer));
+  if (optimizer.options.reduce_on_plateau) {
     inputs.learning_rate_scale = b.input(Group::hyper, "learning_rate_scale", {model.dtype, {}, {}});
   }
   inputs.dropout_keys = declare_dropout_keys(b, model);
@@ -102,7 +99,7 @@ std::vector<Value> declare_dropout_keys(Builder& b, const model::Model& model) {
   return keys;
 }
 
-StepRoles input_roles(const Program& program, const StepInputs& inputs, const spec::Spec& spec,
+StepRoles input_roles(const Program& program, const StepInputs& inputs, const StepOptions& options,
                       std::span<const model::Bucket> buckets) {
   const FirstVariables first(program);
   StepRoles roles;
@@ -111,7 +108,7 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const sp
     if (inputs.parameters.single[i].id >= 0) roles.parameters[i] = first.of(inputs.parameters.single[i]);
   }
   first.find_parts(inputs.parameters.buckets, buckets, roles.parameters);
-  if (spec.train.ema) {
+  if (options.ema) {
     roles.ema = roles.parameters;
     first.find_parts(inputs.ema, buckets, roles.ema);
   }
@@ -127,4 +124,4 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const sp
   return roles;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -9,11 +9,10 @@
 #include "core/equations/numbers.h"
 #include "core/model/batch.h"
 #include "core/model/buckets.h"
-#include "core/spec/spec.h"
 #include "core/step/optimizer.h"
 #include "core/step/step_program.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // The inputs of the finished step, for the equations that read them. StepRoles has them as indices.
 struct StepInputs {
@@ -31,14 +30,14 @@ struct StepInputs {
 };
 
 // Declares the inputs of the finished step (see train_program). `rows` is the number of rows of a device.
-StepInputs declare_step(Builder& b, const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+StepInputs declare_step(Builder& b, const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                         std::span<const model::Bucket> buckets, std::int64_t rows);
 
 // u32[2] for each layer that draws random numbers.
 std::vector<Value> declare_dropout_keys(Builder& b, const model::Model& model);
 
 // The roles of the inputs. The roles of outputs are left at their defaults.
-StepRoles input_roles(const Program& program, const StepInputs& inputs, const spec::Spec& spec,
+StepRoles input_roles(const Program& program, const StepInputs& inputs, const StepOptions& options,
                       std::span<const model::Bucket> buckets);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -17,7 +17,7 @@
 #include "core/step/statistics.h"
 #include "core/step/step_inputs.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
 
 using equations::add;
@@ -27,24 +27,22 @@ using equations::select;
 
 class StepBuilder {
  public:
-  StepBuilder(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+  StepBuilder(const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
               const model::BatchShape& batch, const OpSet& ops, EpochSums epoch)
       : model_(model),
-        spec_(spec),
+        options_(options),
         optimizer_(optimizer),
         batch_(batch),
         epoch_sums_(epoch),
-        axes_(spec.mesh.roles.data),
         trained_(optimizer.trained()),
         statistics_(replaced_statistics(model, optimizer)),
-        sharding_(model::sharding_of(spec)),
-        buckets_(buckets_of(model, optimizer, sharding_)),
+        buckets_(buckets_of(model, optimizer, options.sharding)),
         b_(program_, ops),
-        device_(b_, model, spec, optimizer, statistics_, buckets_),
-        global_(b_, buckets_, sharding_, axes_),
+        device_(b_, model, options, optimizer, statistics_, buckets_),
+        global_(b_, buckets_, options.sharding, options.data_axes),
         tables_(buckets_.size()) {
     assert(batch.rows_per_device % batch.microbatches == 0);
-    program_.mesh = spec.mesh.mesh;
+    program_.mesh = options.mesh;
   }
 
   Program model_stage() {
@@ -66,7 +64,7 @@ class StepBuilder {
 
   Program synchronised_stage() {
     program_.name = "synchronised";
-    if (!sharding_.state.empty()) return synchronised_shards();
+    if (!options_.sharding.state.empty()) return synchronised_shards();
     declare_model(batch_.rows_per_device);
     Sums global = global_.synchronised(device_.with_gradients(values_, batch_.microbatches));
     const Value divisor = divisor_of(global);
@@ -79,7 +77,7 @@ class StepBuilder {
 
   // Of buckets: where shards are gathered and sums are scattered.
   Program synchronised_shards() {
-    in_.parameters = model::declare_parameters(b_, model_, buckets_, sharding_);
+    in_.parameters = model::declare_parameters(b_, model_, buckets_, options_.sharding);
     declare_batch_and_numbers(batch_.rows_per_device);
     use_parameters();
     const Sums global =
@@ -95,11 +93,11 @@ class StepBuilder {
 
   StepProgram final_stage() {
     program_.name = "train_step";
-    in_ = declare_step(b_, model_, spec_, optimizer_, buckets_, batch_.rows_per_device);
-    roles_ = input_roles(program_, in_, spec_, buckets_);
+    in_ = declare_step(b_, model_, options_, optimizer_, buckets_, batch_.rows_per_device);
+    roles_ = input_roles(program_, in_, options_, buckets_);
     use_batch(in_.batch);
     values_.dropout_keys = in_.dropout_keys;
-    use_numbers(step_numbers(model_, spec_, optimizer_), in_.numbers);
+    use_numbers(step_numbers(model_, options_, optimizer_), in_.numbers);
     use_parameters();
     find_table_rows();
     stored_ = stored_parameters();
@@ -112,7 +110,7 @@ class StepBuilder {
     const std::vector<Value> means = measure_means(global, divisor);
     const GradientBuckets sums = gradient_buckets(model_, b_.mesh(), trained_, buckets_, global.gradients);
     const Norms norms = gradient_norms(sums, divisor);
-    const Clipping clipping = emit_clipping(b_, optimizer_.spec, numbers_, sums, divisor, norms);
+    const Clipping clipping = emit_clipping(b_, optimizer_.options, numbers_, sums, divisor, norms);
     const Value next_step = incremented(in_.step);
     const Value learning_rate = learning_rate_now();
     const std::vector<Value> statistics = next_statistics(global);
@@ -123,7 +121,7 @@ class StepBuilder {
       // which stores no intermediate values.
       const Value safe_divisor = select(b_, verdict.good, divisor, b_.constant(model_.dtype, 1.0));
       const std::vector<Value> gradients =
-          clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, safe_divisor, clipping);
+          clipped_mean_gradients(b_, optimizer_.options, numbers_, sums.values, safe_divisor, clipping);
       return updated(owned_, gradients, owned_slots_, next_step, learning_rate);
     }();
     const std::vector<Value> next = commit(update, next_step, verdict.good);
@@ -150,7 +148,7 @@ class StepBuilder {
   }
 
   void declare_batch_and_numbers(std::int64_t rows) {
-    use_batch(model::declare_batch(b_, model_, axes_, rows, true));
+    use_batch(model::declare_batch(b_, model_, options_.data_axes, rows, true));
     const std::vector<equations::Number> numbers = model_.numbers();
     use_numbers(numbers, equations::declare_numbers(b_, numbers));
     values_.dropout_keys = declare_dropout_keys(b_, model_);
@@ -161,7 +159,7 @@ class StepBuilder {
   }
 
   void use_parameters() {
-    if (model::gathers_by_groups(model_, sharding_)) {
+    if (model::gathers_by_groups(model_, options_.sharding)) {
       values_.parameters = in_.parameters.single;
       values_.shards = in_.parameters.buckets;
     } else {
@@ -188,7 +186,7 @@ class StepBuilder {
     for (std::size_t k = 0; k < buckets_.size(); ++k) {
       if (buckets_[k].tokens == 0) continue;
       const Builder::Scope scope(b_, {model_.parameters[buckets_[k].parameters.front()].name, {}});
-      tables_[k].emplace(b_, model_, buckets_[k], sharding_, in_.batch.inputs);
+      tables_[k].emplace(b_, model_, buckets_[k], options_.sharding, in_.batch.inputs);
     }
   }
 
@@ -201,7 +199,7 @@ class StepBuilder {
   }
 
   // Whether devices have whole parameters, and update parts of them.
-  bool updates_parts_of_whole() const { return sharding_.parameters != sharding_.state; }
+  bool updates_parts_of_whole() const { return options_.sharding.parameters != options_.sharding.state; }
 
   // What a device updates of the parameters: buckets, or shards of them.
   std::vector<Value> stored_parameters() {
@@ -264,7 +262,7 @@ class StepBuilder {
       for (const Value finite : finite_updates(trial)) demand(finite);
       if (!twice) update = trial;
     } else {
-      demand(b_.emit(ops::IsFinite{}, {optimizer_.spec.rule->slot_bound(b_, clipping.max_abs)}));
+      demand(b_.emit(ops::IsFinite{}, {optimizer_.options.rule->slot_bound(b_, clipping.max_abs)}));
     }
     if (in_.finite) demand(*in_.finite);
     if (in_.finite && in_.skipped) {
@@ -299,7 +297,7 @@ class StepBuilder {
     };
     const std::vector<Value> parameters = apart(owned_);
     const std::vector<Value> gradients =
-        clipped_mean_gradients(b_, optimizer_.spec, numbers_, sums.values, divisor, clipping);
+        clipped_mean_gradients(b_, optimizer_.options, numbers_, sums.values, divisor, clipping);
     std::vector<std::vector<Value>> slots;
     for (const std::vector<Value>& kind : owned_slots_) slots.push_back(apart(kind));
     return updated(parameters, gradients, slots, next_step, learning_rate);
@@ -325,11 +323,11 @@ class StepBuilder {
   }
 
   // A scope for equations of the optimizer: errors about them point to the optimizer in the config.
-  Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.spec), optimizer_.spec.place}}; }
+  Builder::Scope in_optimizer() { return {b_, {rule_name(optimizer_.options), optimizer_.options.place}}; }
 
   // The rate of this step, of the model's dtype. A schedule is computed in f64.
   Value learning_rate_now() {
-    const Builder::Scope scope(b_, {"learning_rate", optimizer_.spec.learning_rate.place});
+    const Builder::Scope scope(b_, {"learning_rate", optimizer_.options.learning_rate.place});
     const Value rate = optimizer_.schedule
                            ? cast(b_, rate_after(b_, *optimizer_.schedule, numbers_, in_.step), model_.dtype)
                            : numbers_["learning_rate"];
@@ -365,7 +363,7 @@ class StepBuilder {
       all.push_back(tables_[i] ? next : update.parameters[i]);
       if (updates_parts_of_whole()) {
         const Builder::Scope gather(b_, {"gather", {}});
-        next = b_.emit(ops::AllGatherInvariant{sharding_.state, 0}, {next});
+        next = b_.emit(ops::AllGatherInvariant{options_.sharding.state, 0}, {next});
       }
       replace(in_.parameters.buckets[i], next);
       for (std::size_t k = 0; k < in_.slots.size(); ++k) {
@@ -377,7 +375,7 @@ class StepBuilder {
 
   // Updates the averages of the parameters as optax.ema does. An average is finite if the new parameters are.
   void update_averages(const std::vector<Value>& parameters, Value good) {
-    if (!spec_.train.ema) return;
+    if (!options_.ema) return;
     const Builder::Scope scope(b_, {"ema", {}});
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
       const Value average = in_.ema[i];
@@ -411,7 +409,7 @@ class StepBuilder {
   }
 
   void output_measures(const std::vector<Value>& measures, Value count) {
-    const std::vector<model::MeasurePart> parts = model::measure_parts(model_);
+    const std::vector<metrics::MeasurePart> parts = model::measure_parts(model_);
     for (std::size_t i = 0; i < parts.size(); ++i) roles_.means.push_back(output(parts[i].name, measures[i]));
     roles_.count = output("count", count);
   }
@@ -434,15 +432,13 @@ class StepBuilder {
   }
 
   const model::Model& model_;
-  const spec::Spec& spec_;
+  const StepOptions& options_;
   const Optimizer& optimizer_;
   const model::BatchShape batch_;
   const EpochSums epoch_sums_;
-  const AxisSet axes_;
   const std::vector<std::size_t> trained_;     // indices of parameters
   const std::vector<std::size_t> statistics_;  // indices of parameters: statistics that a step replaces
-  const model::Sharding sharding_;
-  const std::vector<model::Bucket> buckets_;  // of the trained parameters
+  const std::vector<model::Bucket> buckets_;   // of the trained parameters
   Program program_;
   Builder b_;
 
@@ -461,9 +457,9 @@ class StepBuilder {
 
 }  // namespace
 
-Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+Program train_program(const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage, EpochSums epoch) {
-  StepBuilder builder(model, spec, optimizer, batch, ops, epoch);
+  StepBuilder builder(model, options, optimizer, batch, ops, epoch);
   switch (stage) {
     case Stage::model: return builder.model_stage();
     case Stage::grad: return builder.grad_stage();
@@ -473,9 +469,9 @@ Program train_program(const model::Model& model, const spec::Spec& spec, const O
   return builder.final_stage().program;
 }
 
-StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+StepProgram step_program(const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochSums epoch) {
-  return StepBuilder(model, spec, optimizer, batch, ops, epoch).final_stage();
+  return StepBuilder(model, options, optimizer, batch, ops, epoch).final_stage();
 }
 
 std::vector<std::byte> initial_bytes(const Type& type, double initial) {
@@ -487,4 +483,4 @@ std::vector<std::byte> initial_bytes(const Type& type, double initial) {
   return bytes;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

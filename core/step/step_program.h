@@ -8,10 +8,10 @@
 
 #include "core/graph/program.h"
 #include "core/model/batch.h"
-#include "core/spec/spec.h"
 #include "core/step/optimizer.h"
+#include "core/step/options.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // The forms in which the program of a step exists while it is built. `explain` shows each.
 enum class Stage {
@@ -25,7 +25,7 @@ enum class Stage {
 // them.
 enum class EpochSums : std::uint8_t { last_step, all_steps };
 
-// Builds the step of `spec` over its data axes, up to `stage`. The inputs and outputs of the finished step:
+// Builds the step over the data axes, up to `stage`. The inputs and outputs of the finished step:
 //
 // params  buckets of trained parameters (buckets_of), whose parts have the parameters' names; and frozen parameters,
 //         which are not replaced.
@@ -52,13 +52,13 @@ enum class EpochSums : std::uint8_t { last_step, all_steps };
 //         must report it.
 //
 // The program is checked, but not simplified.
-Program train_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+Program train_program(const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                       const model::BatchShape& batch, const OpSet& ops, Stage stage = Stage::final,
                       EpochSums epoch = EpochSums::all_steps);
 
 // The numbers (scalar inputs) that the finished step reads. Their names and types do not depend on their values, so the
 // members of an ensemble share one program.
-std::vector<equations::Number> step_numbers(const model::Model& model, const spec::Spec& spec,
+std::vector<equations::Number> step_numbers(const model::Model& model, const StepOptions& options,
                                             const Optimizer& optimizer);
 
 // The purpose of each input and output of the finished step, as indices. No pass changes the indices.
@@ -87,11 +87,11 @@ struct StepProgram {
   StepRoles roles;
 };
 // Builds the finished step and its roles.
-StepProgram step_program(const model::Model& model, const spec::Spec& spec, const Optimizer& optimizer,
+StepProgram step_program(const model::Model& model, const StepOptions& options, const Optimizer& optimizer,
                          const model::BatchShape& batch, const OpSet& ops, EpochSums epoch = EpochSums::all_steps);
 
 // The bytes of a variable of an input that StepRoles::initial has, at the start of a run. The others begin as zeros,
 // and so do the elements between the parts of a bucket.
 std::vector<std::byte> initial_bytes(const Type& type, double initial);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

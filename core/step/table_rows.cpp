@@ -9,7 +9,7 @@
 #include "core/ops/first_occurrence/first_occurrence.h"
 #include "core/ops/scatter/scatter.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
 
 // The position of a device among those along `axes`, as all_slice counts them: the last axis is the fastest.
@@ -84,4 +84,4 @@ Shape gradient_shape(const model::Model& model, const Mesh& mesh, const model::B
   return bucket.tokens > 0 ? Shape{bucket.tokens, shape.back()} : shape;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -10,7 +10,7 @@
 #include "core/model/buckets.h"
 #include "core/model/model.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 class TableRows {
  public:
@@ -40,4 +40,4 @@ class TableRows {
 // The shape of the gradient of a bucket's parameter as a device has it.
 Shape gradient_shape(const model::Model& model, const Mesh& mesh, const model::Bucket& bucket, std::size_t parameter);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

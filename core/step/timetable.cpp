@@ -5,21 +5,21 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 namespace {
 
 constexpr std::int64_t max_steps = 1'000'000'000'000;
 
 }  // namespace
 
-std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key) {
+std::int64_t to_steps(const declare::Duration& duration, const BatchPlan& batch, const std::string& key) {
   const auto refuse = [&](std::string message, std::string help) {
     throw Error(ExitStatus::usage, Diagnostic{"config", duration.place, std::move(message), std::move(help), {}});
   };
   if (duration.count == 0) return 0;  // of a key that may be 0
   double steps = static_cast<double>(duration.count);
-  if (duration.unit == spec::Unit::epochs) steps *= static_cast<double>(batch.steps_per_epoch);
-  if (duration.unit == spec::Unit::examples) {
+  if (duration.unit == declare::Unit::epochs) steps *= static_cast<double>(batch.steps_per_epoch);
+  if (duration.unit == declare::Unit::examples) {
     if (duration.count % batch.global != 0) {
       const std::int64_t below = duration.count / batch.global * batch.global;
       refuse(key + ": " + std::to_string(duration.count) + " examples are not whole batches of " +
@@ -36,4 +36,4 @@ std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& bat
   return static_cast<std::int64_t>(steps);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

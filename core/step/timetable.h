@@ -1,13 +1,13 @@
-// Durations and intervals of a config, in steps.
+// Durations and intervals in steps.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "core/data/batches/batch.h"
-#include "core/spec/spec.h"
+#include "core/declare/values.h"
+#include "core/mesh/batch_plan.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::step {
 
 // The durations and intervals of a run in steps. Steps count from 1.
 struct Timetable {
@@ -26,6 +26,6 @@ struct Timetable {
 // Converts a duration or an interval to steps. Throws Error (usage) at the duration's place in the config if it is
 // shorter than one step, has more than max_steps steps, or counts examples and is not a multiple of the global batch
 // size.
-std::int64_t to_steps(const spec::Duration& duration, const data::BatchPlan& batch, const std::string& key);
+std::int64_t to_steps(const declare::Duration& duration, const BatchPlan& batch, const std::string& key);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::step

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <set>
 
-#include "core/data/content.h"
 #include "core/data/file.h"
+#include "core/input/content.h"
 
 namespace pmaptrain::sweep {
 namespace {
@@ -45,7 +45,7 @@ std::vector<DataFile> data_files_of(const std::vector<std::string>& paths, const
     if (same) {
       file.hash = before->hash;
     } else if (file.bytes > 0) {
-      file.hash = data::content_of(path).hash;
+      file.hash = input::content_of(path).hash;
     }
     found.push_back(std::move(file));
   }

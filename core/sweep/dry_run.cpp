@@ -11,8 +11,8 @@
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
 #include "core/report/benchmark.h"
-#include "core/report/columns.h"
 #include "core/report/json.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
 #include "core/sweep/halving.h"
@@ -35,7 +35,7 @@ std::vector<double> step_seconds(const SweepPlan& plan) {
     }
     const std::size_t row = static_cast<std::size_t>(std::find(plan.program_of.begin(), plan.program_of.end(), i) -
                                                      plan.program_of.begin());
-    const train::Setup setup = train::make_setup(spec::load_text(plan.rows[row].config, "trial", "/", {}));
+    const setup::Setup setup = setup::make_setup(spec::load_text(plan.rows[row].config, "trial", "/", {}));
     const double median =
         report::benchmark(setup, std::min(measured_steps, plan.programs[i].steps)).median_step_seconds;
     seconds.push_back(median);
@@ -120,19 +120,18 @@ std::string dry_run_text(const spec::Sweep& sweep, const SweepPlan& plan, std::s
       fmt::format("{} by {}: {}, {} of them at once with {} each\n\n", counted(std::ssize(plan.trials), "trial"),
                   spec::to_string(sweep.spec().search), counted(std::ssize(plan.rows), "run"), concurrency.runs,
                   counted(concurrency.workers, "worker"));
-  text += report::columns(rows, std::vector<bool>(rows[0].size(), true), columns) + "\n";
+  text += in_columns(rows, std::vector<bool>(rows[0].size(), true), columns) + "\n";
   if (plan.trials.size() > most_shown) text += fmt::format("  and {} more\n", plan.trials.size() - most_shown);
   rows = {{"program", "runs", "rungs in steps", "memory of a run", "time of a step"}};
   for (std::size_t i = 0; i < std::min(plan.programs.size(), most_shown); ++i) {
     std::vector<std::string> rungs;
     for (const std::int64_t rung : plan.programs[i].rungs) rungs.push_back(with_commas(rung));
     rows.push_back({std::to_string(i + 1), with_commas(std::count(plan.program_of.begin(), plan.program_of.end(), i)),
-                    join(rungs, " "), human_bytes(static_cast<double>(plan.programs[i].memory)),
-                    with_prefix(per_step[i], "s")});
+                    join(rungs, " "), human_bytes(plan.programs[i].memory), with_prefix(per_step[i], "s")});
   }
   text += std::string("\ntrials that differ in numbers alone share a program") +
           (sweep.spec().vectorize ? ", and are trained together as far as memory allows:\n" : ":\n") +
-          report::columns(rows, std::vector<bool>(rows[0].size(), true), columns);
+          in_columns(rows, std::vector<bool>(rows[0].size(), true), columns);
   text += fmt::format("\n\nin all {} of {}, {} of training on all cores\n", counted(all_steps, "step"),
                       counted(examples, "example"), with_prefix(seconds, "s"));
   return wrapped(text, columns);

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/report/plan_report.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
 
@@ -22,7 +23,7 @@ std::size_t rounded_up(std::size_t sum, std::size_t parts) { return (sum + parts
 bool fits(std::span<const Row* const> rows) {
   try {
     const std::string config = config_of_ensemble(rows, "ensemble");
-    report::make_validate_report(train::make_setup(spec::load_text(config, "ensemble", "/", {})));
+    report::make_validate_report(setup::make_setup(spec::load_text(config, "ensemble", "/", {})));
     return true;
   } catch (const Error&) {
     return false;  // too large; or the numbers do not go together, and each trial is trained alone

@@ -49,9 +49,8 @@ bool has_nothing(const fs::path& path) {
 }
 
 [[noreturn]] void fail_folder(const fs::path& path, std::string_view done, int error) {
-  fail_resource(
-      fmt::format("the sweep's folder '{}' cannot be {}: {}", path.string(), done, train::system_words(error)),
-      train::system_help(error));
+  fail_resource(fmt::format("the sweep's folder '{}' cannot be {}: {}", path.string(), done, run::system_words(error)),
+                run::system_help(error));
 }
 
 }  // namespace
@@ -59,8 +58,8 @@ bool has_nothing(const fs::path& path) {
 // The shared lock does not disturb other processes that look.
 bool SweepFolder::is_taken(const fs::path& path) {
   const Descriptor marker(
-      train::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return marker && train::file_system().flock(marker.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+      run::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return marker && run::file_system().flock(marker.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 void SweepFolder::check(const fs::path& path, const FolderOptions& options) {
@@ -85,28 +84,27 @@ SweepFolder SweepFolder::claim(const fs::path& path, const FolderOptions& option
   check(path, options);
   SweepFolder folder;
   folder.path_ = path;
-  if (const int error = train::make_directories(path); error != 0) fail_folder(path, "made", error);
+  if (const int error = run::make_directories(path); error != 0) fail_folder(path, "made", error);
   folder.marker_ =
-      Descriptor(train::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDWR | O_CREAT | O_CLOEXEC));
+      Descriptor(run::file_system().open_at(AT_FDCWD, (path / marker_name).string(), O_RDWR | O_CREAT | O_CLOEXEC));
   if (!folder.marker_) fail_folder(path, "written", errno);
-  if (train::file_system().flock(folder.marker_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    fail_taken(path);
-  if (train::write_all(folder.marker_.get(), std::as_bytes(std::span(marker_text))) != marker_text.size()) {
+  if (run::file_system().flock(folder.marker_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) fail_taken(path);
+  if (run::write_all(folder.marker_.get(), std::as_bytes(std::span(marker_text))) != marker_text.size()) {
     fail_folder(path, "written", errno);
   }
   if (options.overwrite) {
-    const train::Directory directory(
-        Descriptor(train::file_system().open_at(AT_FDCWD, path.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path);
+    const run::Directory directory(
+        Descriptor(run::file_system().open_at(AT_FDCWD, path.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path);
     for (const char* const name : written) directory.remove(name);
   }
   for (const char* const name : {"configs", "trials", "ensembles"}) {
-    if (const int error = train::make_directories(path / name); error != 0) fail_folder(path, "written", error);
+    if (const int error = run::make_directories(path / name); error != 0) fail_folder(path, "written", error);
   }
   return folder;
 }
 
 void SweepFolder::write(const std::string& name, const std::string& text) const {
-  train::write_whole((path_ / name).string(), text);
+  run::write_whole((path_ / name).string(), text);
 }
 
 fs::path SweepFolder::write_config(const std::string& trial, const std::string& text) const {
@@ -114,7 +112,7 @@ fs::path SweepFolder::write_config(const std::string& trial, const std::string& 
   std::ifstream stream(file, std::ios::binary);
   // It is there where the trial goes on.
   if (stream && std::string(std::istreambuf_iterator<char>(stream), {}) == text) return file;
-  train::write_whole(file.string(), text);
+  run::write_whole(file.string(), text);
   return file;
 }
 

@@ -67,46 +67,46 @@ std::vector<Metrics> read_metrics(const fs::path& ensemble, std::size_t members,
 
 // A checkpoint of the ensemble, read once for all of its members.
 struct CheckpointSource {
-  explicit CheckpointSource(const fs::path& folder) : state(train::load_run_state(folder)) {
-    for (const auto& [name, checksum] : state.checksums) files.emplace(name, train::load_file(folder, name));
+  explicit CheckpointSource(const fs::path& folder) : state(run::load_run_state(folder)) {
+    for (const auto& [name, checksum] : state.checksums) files.emplace(name, run::load_file(folder, name));
   }
   void check_intact() const {
     for (const auto& [name, file] : files) file.file.check_intact();
   }
-  train::RunState state;
-  std::map<std::string, train::CheckpointFile> files;
+  run::RunState state;
+  std::map<std::string, run::CheckpointFile> files;
 };
 
 // The files of a checkpoint with one member's tensors and state, as after `step`.
-void write_member(const train::Directory& into, const CheckpointSource& source, const Leaving& leaving,
-                  std::int64_t step, std::uint64_t metrics_bytes) {
-  train::RunState state = source.state;
-  train::MemberState member = state.members.at(static_cast<std::size_t>(leaving.member));
+void write_member(const run::Directory& into, const CheckpointSource& source, const Leaving& leaving, std::int64_t step,
+                  std::uint64_t metrics_bytes) {
+  run::RunState state = source.state;
+  run::MemberState member = state.members.at(static_cast<std::size_t>(leaving.member));
   member.left_behind = false;
   state.step = step;
   state.members = {std::move(member)};
   state.is_ensemble = false;
-  state.config_hash = train::hash_hex(bytes_of(leaving.config));
+  state.config_hash = run::hash_hex(bytes_of(leaving.config));
   state.metrics_bytes = metrics_bytes;
   const spec::DataSpec data = spec::load_text(leaving.config, "trial", "/", {}).spec.data;
   for (const auto& [name, tensors] : source.files) {
-    train::FileWriter file(into.place(name));
+    run::FileWriter file(into.place(name));
     const bool optimizer = name == "optimizer.safetensors";
-    train::write_safetensors(
-        file, tensors.of_member(leaving.member), [&](const train::TensorView& tensor) { file.write(tensor.bytes); },
+    run::write_safetensors(
+        file, tensors.of_member(leaving.member), [&](const run::TensorView& tensor) { file.write(tensor.bytes); },
         optimizer ? std::map<std::string, std::string>() : train::metadata_of(state, data));
     file.close();
     state.checksums[name] = "xxh3:" + file.checksum();
   }
-  const std::string text = train::to_json(state);
-  train::FileWriter file(into.place("state.json"));
+  const std::string text = run::to_json(state);
+  run::FileWriter file(into.place("state.json"));
   file.write(bytes_of(text));
   file.close();
 }
 
 // The summary of the member's run.
-train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
-  train::MemberEnded of_member = ended.members.at(static_cast<std::size_t>(leaving.member));
+run::Ended ended_of(run::Ended ended, const Leaving& leaving) {
+  run::MemberEnded of_member = ended.members.at(static_cast<std::size_t>(leaving.member));
   of_member.varied.clear();
   ended.is_ensemble = false;
   // Of the steps that the member took; all steps of an ensemble have as many examples.
@@ -117,7 +117,7 @@ train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
   ended.steps = of_member.steps;
   ended.name = leaving.name;
   ended.run_dir = leaving.run.string();
-  ended.config_hash = train::hash_hex(bytes_of(leaving.config));
+  ended.config_hash = run::hash_hex(bytes_of(leaving.config));
   if (of_member.reason == "early_stopping") {
     ended.status = "done";
     ended.reason = of_member.reason;
@@ -142,49 +142,49 @@ train::Ended ended_of(train::Ended ended, const Leaving& leaving) {
 
 // What the ensemble left.
 struct Left {
-  train::Ended ended;
+  run::Ended ended;
   CheckpointSource last;
   std::optional<CheckpointSource> best;  // none if no member has one
   std::vector<Metrics> metrics;
 };
 
 void leave(const fs::path& ensemble, const Left& left, const Leaving& leaving) {
-  train::RunFolderOptions options;
+  run::RunFolderOptions options;
   options.overwrite = true;
-  train::RunFolder folder = train::RunFolder::claim(leaving.run, options);
+  run::RunFolder folder = run::RunFolder::claim(leaving.run, options);
   folder.begin(leaving.config);
   const auto m = static_cast<std::size_t>(leaving.member);
   // A member that ended before the others has taken fewer steps.
-  const train::MemberState& state = left.last.state.members.at(m);
+  const run::MemberState& state = left.last.state.members.at(m);
   const std::int64_t step = state.finished.empty() ? left.last.state.step : state.steps;
   const Metrics& metrics = left.metrics.at(m);
   const auto& best = state.best;
   if (best && best->step < step) {
-    folder.commit_checkpoint(best->step, [&](const train::Directory& into) {
+    folder.commit_checkpoint(best->step, [&](const run::Directory& into) {
       write_member(into, left.best.value(), leaving, best->step, metrics.at_checkpoint);
     });
   }
   folder.commit_checkpoint(
-      step, [&](const train::Directory& into) { write_member(into, left.last, leaving, step, metrics.at_checkpoint); },
-      best ? train::best_checkpoint(left.last.state, leaving.member) : "");
-  train::write_whole(folder.place("metrics.jsonl"), metrics.text);
-  train::write_whole(folder.place("log.txt"), fmt::format("trained with other trials as member {} of the ensemble in "
-                                                          "'{}', whose log.txt has its lines\n",
-                                                          leaving.member, ensemble.string()));
+      step, [&](const run::Directory& into) { write_member(into, left.last, leaving, step, metrics.at_checkpoint); },
+      best ? run::best_checkpoint(left.last.state, leaving.member) : "");
+  run::write_whole(folder.place("metrics.jsonl"), metrics.text);
+  run::write_whole(folder.place("log.txt"), fmt::format("trained with other trials as member {} of the ensemble in "
+                                                        "'{}', whose log.txt has its lines\n",
+                                                        leaving.member, ensemble.string()));
   left.last.check_intact();
   if (left.best) left.best->check_intact();
-  train::write_whole(folder.place("summary.json"),
-                     train::summary_json(ended_of(left.ended, leaving), std::string(version)));
+  run::write_whole(folder.place("summary.json"),
+                   run::summary_json(ended_of(left.ended, leaving), std::string(version)));
 }
 
 Left read_ensemble(const fs::path& ensemble) {
-  const std::optional<train::Ended> ended = read_summary(ensemble);
+  const std::optional<run::Ended> ended = read_summary(ensemble);
   if (!ended) fail_running(fmt::format("'{}' has no summary.json", ensemble.string()), "--resume goes on");
-  Left left{*ended, CheckpointSource(fs::canonical(train::find_checkpoint(ensemble, "last"))), {}, {}};
+  Left left{*ended, CheckpointSource(fs::canonical(run::find_checkpoint(ensemble, "last"))), {}, {}};
   const auto& members = left.last.state.members;
   const bool has_best =
       std::any_of(members.begin(), members.end(), [](const auto& one) { return one.best.has_value(); });
-  if (has_best) left.best.emplace(fs::canonical(train::find_checkpoint(ensemble, "best")));
+  if (has_best) left.best.emplace(fs::canonical(run::find_checkpoint(ensemble, "best")));
   left.metrics = read_metrics(ensemble, members.size(), left.last.state.metrics_bytes);
   return left;
 }
@@ -217,12 +217,12 @@ void leave_run_folders(const fs::path& ensemble, const std::vector<Leaving>& lea
 }
 
 void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) {
-  const std::optional<fs::path> last = train::checkpoint_folder(ensemble, "last");
+  const std::optional<fs::path> last = run::checkpoint_folder(ensemble, "last");
   if (!last) return;
-  train::RunState state = train::load_run_state(*last);
+  run::RunState state = run::load_run_state(*last);
   bool changed = false;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
-    train::MemberState& member = state.members[m];
+    run::MemberState& member = state.members[m];
     if (kept.contains(static_cast<std::int64_t>(m)) || member.left_behind) continue;
     if (member.finished.empty()) {
       member.finished = dropped;
@@ -230,7 +230,7 @@ void keep_members(const fs::path& ensemble, const std::set<std::int64_t>& kept) 
     }
     member.left_behind = changed = true;
   }
-  if (changed) train::write_whole((*last / "state.json").string(), train::to_json(state));
+  if (changed) run::write_whole((*last / "state.json").string(), run::to_json(state));
 }
 
 }  // namespace pmaptrain::sweep

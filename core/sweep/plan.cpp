@@ -13,8 +13,9 @@
 #include "core/base/text.h"
 #include "core/report/parallelism.h"
 #include "core/report/plan_report.h"
+#include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
 #include "core/setup/setup.h"
-#include "core/setup/start.h"
 #include "core/spec/load.h"
 #include "core/spec/paths.h"
 #include "core/sweep/halving.h"
@@ -62,14 +63,14 @@ class Mistakes {
 };
 
 // The rungs of a program's trials, in steps. Throws Error (usage) for rungs without an evaluation.
-std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train::Timetable& times,
-                                           const data::BatchPlan& batch) {
+std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const step::Timetable& times,
+                                           const BatchPlan& batch) {
   if (sweep.spec().search != spec::Search::successive_halving) return {times.steps};
   const std::string key = "search.successive_halving.min";
   if (spec::is_time(sweep.spec().first_rung)) {
     sweep.fail(key, "the first rung is a number of steps, epochs or examples, not a time", "min: 1 epoch");
   }
-  const std::int64_t first = train::to_steps(sweep.spec().first_rung, batch, "min");
+  const std::int64_t first = step::to_steps(sweep.spec().first_rung, batch, "min");
   std::vector<std::int64_t> rungs = rungs_of(first, sweep.spec().factor, times.steps);
   for (const std::int64_t rung : rungs) {
     if (rung == times.steps || (times.eval_every > 0 && rung % times.eval_every == 0)) continue;
@@ -84,18 +85,18 @@ std::vector<std::int64_t> rungs_of_program(const spec::Sweep& sweep, const train
 // `cores`: with which to compare one worker; 1: not at all.
 TrialProgram program_of(const spec::Sweep& sweep, spec::Loaded loaded, int cores, std::vector<std::string>& warnings) {
   TrialProgram program;
-  const train::Setup setup = train::make_setup(std::move(loaded));
-  const train::PlannedSource run = train::plan_run(setup);
+  const setup::Setup setup = setup::make_setup(std::move(loaded));
+  const setup::PlannedSource run = setup::plan_run(setup);
   const report::ValidateReport report = report::make_validate_report(setup, run);
   program.steps = setup.timetable.steps;
   program.examples_per_step = setup.batch.global;
   program.rungs = rungs_of_program(sweep, setup.timetable, setup.batch);
   program.on_gpus = report.memory.gpus > 0;
-  program.memory = program.on_gpus ? report.memory.host.total : report.memory.total;
+  program.memory = program.on_gpus ? report.memory.host.total() : report.memory.total();
   program.available = program.on_gpus ? report.memory.host.available : report.memory.available;
   program.sets_workers = setup.spec().mesh.workers.has_value();
   if (cores > 1 && !program.on_gpus) {
-    program.speed_up = report::speed_up(run.planned->report(train::train_entry).stages, cores);
+    program.speed_up = report::speed_up(run.planned->report(setup::train_entry).stages, cores);
   }
   for (const std::string& warning : report.warnings) {
     if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);

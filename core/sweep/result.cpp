@@ -35,13 +35,13 @@ std::optional<double> finite(double value) { return std::isfinite(value) ? std::
 
 }  // namespace
 
-std::optional<train::Ended> read_summary(const std::filesystem::path& run) {
+std::optional<run::Ended> read_summary(const std::filesystem::path& run) {
   std::ifstream stream(run / "summary.json", std::ios::binary);
   if (!stream) return std::nullopt;
-  return train::parse_summary({std::istreambuf_iterator<char>(stream), {}});
+  return run::parse_summary({std::istreambuf_iterator<char>(stream), {}});
 }
 
-std::string selection_split(const train::Ended& ended) {
+std::string selection_split(const run::Ended& ended) {
   std::string split;
   for (const auto& [name, measures] : ended.members.front().final_measures) {
     if (name == "validation" || (name == "test" && split.empty())) split = name;
@@ -49,8 +49,8 @@ std::string selection_split(const train::Ended& ended) {
   return split;
 }
 
-std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
-  const train::MemberEnded& member = ended.members.at(number);
+std::optional<double> value_of(const run::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
+  const run::MemberEnded& member = ended.members.at(number);
   if (sweep.by_best) return member.best ? finite(member.best->value) : std::nullopt;
   const std::string split = selection_split(ended);
   for (const auto& [name, measures] : member.final_measures) {
@@ -62,8 +62,8 @@ std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec&
   return std::nullopt;
 }
 
-Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
-  const train::MemberEnded& member = ended.members.at(number);
+Result result_of_member(const run::Ended& ended, const spec::SweepSpec& sweep, std::size_t number) {
+  const run::MemberEnded& member = ended.members.at(number);
   Result result;
   result.steps = member.steps;
   result.seconds = ended.seconds;  // of the ensemble, as the member's summary.json has it
@@ -81,7 +81,7 @@ Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep,
 Result result_of(const Exit& exit, const std::filesystem::path& run, const spec::SweepSpec& sweep, bool stopping) {
   Result result;
   if (exit.signal == 0) result.exit_status = exit.status;
-  const std::optional<train::Ended> ended = read_summary(run);
+  const std::optional<run::Ended> ended = read_summary(run);
   const bool has_result = ended && !ended->members.empty();
   if (has_result) {
     result.steps = ended->steps;

@@ -30,14 +30,14 @@ struct Result {
 Result result_of(const Exit& exit, const std::filesystem::path& run, const spec::SweepSpec& sweep, bool stopping);
 
 // The value of a run, or of a member, by its summary: the best evaluation, or the last. None if it is not finite.
-std::optional<double> value_of(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t member = 0);
+std::optional<double> value_of(const run::Ended& ended, const spec::SweepSpec& sweep, std::size_t member = 0);
 // The result of a member of an ensemble that has ended.
-Result result_of_member(const train::Ended& ended, const spec::SweepSpec& sweep, std::size_t member);
+Result result_of_member(const run::Ended& ended, const spec::SweepSpec& sweep, std::size_t member);
 
 // The split by whose evaluations trials are compared: validation where there is one, else test. Empty without any.
-std::string selection_split(const train::Ended& ended);
+std::string selection_split(const run::Ended& ended);
 
 // summary.json of a run folder; none without one.
-std::optional<train::Ended> read_summary(const std::filesystem::path& run);
+std::optional<run::Ended> read_summary(const std::filesystem::path& run);
 
 }  // namespace pmaptrain::sweep

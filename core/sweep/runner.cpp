@@ -71,7 +71,7 @@ std::vector<Runner> find_runners(Agreement* agreement) {
     constexpr std::string_view help =
         "all processes that run trials need the same program and instruction set, so that a trial has the same bits in "
         "each";
-    agreement->check_alike("the program", train::program_identity(), help);
+    agreement->check_alike("the program", setup::program_identity(), help);
     agreement->check_alike("the instruction set", instruction_set(), help);
     for (const std::string& text : texts_of_all(agreement->processes(), text_of(own_facts()))) {
       facts.push_back(facts_from(text));

@@ -55,10 +55,10 @@ std::vector<std::string> exchange(Transport& transport, const std::vector<std::p
 // A file in the sweep's folder that another process can only see if it has the same folder there.
 class Witness {
  public:
-  explicit Witness(const fs::path& folder) : path_((folder / train::temporary_name("witness")).string()) {
-    train::write_whole(path_, "");
+  explicit Witness(const fs::path& folder) : path_((folder / run::temporary_name("witness")).string()) {
+    run::write_whole(path_, "");
   }
-  ~Witness() { train::file_system().unlink_at(AT_FDCWD, path_); }
+  ~Witness() { run::file_system().unlink_at(AT_FDCWD, path_); }
   Witness(const Witness&) = delete;
   Witness& operator=(const Witness&) = delete;
 

@@ -144,13 +144,13 @@ void Scheduler::prepare_ensemble(const Job& job, const fs::path& run) {
 }
 
 bool Scheduler::wait_until_free(const fs::path& run) const {
-  train::RunFolderOptions options;
+  run::RunFolderOptions options;
   options.resume = true;
   constexpr double most_seconds = 120;
   const Clock::time_point began = Clock::now();
   while (!stopping()) {
     try {
-      train::RunFolder::check(run, options);
+      run::RunFolder::check(run, options);
       return true;
     } catch (const Error& error) {
       if (error.status() != ExitStatus::resource) return true;  // the run itself tells it
@@ -223,7 +223,7 @@ std::vector<Scheduler::Job> Scheduler::end_run(std::size_t index, const Exit& ex
 std::vector<Scheduler::Job> Scheduler::end_ensemble(const Job& job, const Exit& exit) {
   const fs::path run = folder_of(job);
   const Result whole = result_of(exit, run, sweep_.spec(), stopping());
-  const std::optional<train::Ended> ended = read_summary(run);
+  const std::optional<run::Ended> ended = read_summary(run);
   std::vector<Row> changed;
   std::vector<Job> again;
   if (whole.kind == Result::Kind::value && ended) {

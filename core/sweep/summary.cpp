@@ -41,7 +41,7 @@ Summary write_summary(const std::filesystem::path& sweep, bool stopped, double s
   document["seconds"] = seconds;
   document["version"] = version;
   summary.json = report::to_text(document);
-  train::write_whole((sweep / "summary.json").string(), summary.json);
+  run::write_whole((sweep / "summary.json").string(), summary.json);
   const std::string folder = shell_quoted(sweep.string());
   summary.text = results_text(results, most_shown, false, columns);
   if (most_shown > 0 && all > most_shown) summary.text += "  pmaptrain sweep show " + folder + " shows all\n";

@@ -15,7 +15,7 @@
 #include "core/base/short_keys.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/report/columns.h"
+#include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/run/records/lines.h"
 #include "core/sweep/ensembles.h"
@@ -44,9 +44,9 @@ std::string shown(const std::optional<double>& value) { return value ? fmt::form
 
 // The values of the test split of a run that ended, under the checkpoint that commands use by default; null if it has
 // none.
-const train::Measures* test_of(const std::optional<train::Ended>& ended) {
+const run::Measures* test_of(const std::optional<run::Ended>& ended) {
   if (!ended || ended->members.empty()) return nullptr;
-  const train::MemberEnded& member = ended->members.front();
+  const run::MemberEnded& member = ended->members.front();
   for (const auto& [split, measures] : member.selected ? member.selected->measures : member.final_measures) {
     if (split == "test") return &measures;
   }
@@ -62,7 +62,7 @@ double seconds_of(const TrialResult& trial) {
   return seconds;
 }
 
-std::optional<train::Ended> summary_of(const std::filesystem::path& sweep, const Row& run) {
+std::optional<run::Ended> summary_of(const std::filesystem::path& sweep, const Row& run) {
   return run.run_folder.empty() ? std::nullopt : read_summary(sweep / run.run_folder);
 }
 
@@ -292,7 +292,7 @@ std::vector<std::vector<std::string>> table_rows(const Results& results, std::si
       row.push_back(narrow.most_value > 0 ? shown_name(text, narrow.most_value) : text);
     }
     if (narrow.has_steps) row.push_back(with_commas(steps_of(trial)));
-    if (narrow.has_time) row.push_back(train::duration(seconds_of(trial)));
+    if (narrow.has_time) row.push_back(run::duration(seconds_of(trial)));
     row.push_back(status_text(results, trial, narrow.most_reason));
     rows.push_back(std::move(row));
   }
@@ -306,16 +306,12 @@ std::string table_text(const Results& results, std::size_t count, int columns, b
   const auto text = [&](int width) {
     std::vector<bool> right(rows.front().size(), true);
     right.back() = rows.front().back() != "status";
-    return report::columns(rows, right, width);
+    return in_columns(rows, right, width);
   };
   for (const Narrowing& narrow : narrowings) {
     rows = table_rows(results, count, narrow);
     has_time = narrow.has_time;
-    std::string whole = text(0);
-    std::istringstream lines(whole);
-    int width = 0;
-    for (std::string line; std::getline(lines, line);) width = std::max(width, display_width(line));
-    if (columns <= 0 || width <= columns) return whole;
+    if (columns <= 0 || columns_of_table(rows) <= columns) return text(0);
   }
   for (std::vector<std::string>& row : rows) std::rotate(row.begin() + 1, row.end() - 1, row.end());
   return text(columns);
@@ -444,7 +440,7 @@ std::string best_json(const Results& results, const std::filesystem::path& sweep
   Json document = trial_json(best);
   document["metric"] = results.metric;
   document["test"] = nullptr;
-  if (const train::Measures* const test = test_of(ended)) {
+  if (const run::Measures* const test = test_of(ended)) {
     document["test"] = Json::object();
     for (const auto& [measure, value] : *test) document["test"][measure] = value;
   }
@@ -456,7 +452,7 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   const TrialResult& best = best_of(results);
   const Row& first = best.runs.front();
   const auto ended = summary_of(sweep, first);
-  const train::Measures* const test = test_of(ended);
+  const run::Measures* const test = test_of(ended);
   std::string text = fmt::format("trial {}: {} {}", best.score.number, results.metric, shown(best.score.value));
   if (best.score.spread) {
     text += fmt::format(" (spread {} over {})", shown(best.score.spread), counted(std::ssize(best.runs), "replicate"));
@@ -466,7 +462,7 @@ std::string best_text(const Results& results, const std::filesystem::path& sweep
   for (std::size_t i = 0; i < best.values.size(); ++i) {
     rows.push_back({printable(results.parameters[i]), coupled_texts({best.values[i]}, all_digits).begin()->second});
   }
-  text += report::columns(rows, {false, false}) + "\n";
+  text += in_columns(rows, {false, false}) + "\n";
   if (test != nullptr) {
     const bool selected = selection_split(*ended) == "test";
     text += selected ? "test, by which trials were compared (data.validation keeps examples aside for that):"

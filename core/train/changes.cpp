@@ -22,34 +22,34 @@ Changes recorded_after(const Changes& of_checkpoint, const Changes& recorded) {
   return end == of_checkpoint.end() ? Changes(rest, recorded.end()) : Changes();
 }
 
-std::int64_t steps_of_run(const spec::Loaded& loaded, const RunState& state) {
+std::int64_t steps_of_run(const spec::Loaded& loaded, const run::RunState& state) {
   const spec::Spec& spec = spec::member_spec(loaded.spec, 0);
-  const data::BatchPlan batch = data::plan_training(spec.data, spec::data_mesh(spec.mesh), state.train_examples);
-  return to_steps(spec.train.duration, batch, "train.duration");
+  const BatchPlan batch = input::plan_training(spec.data, spec::data_mesh(spec.mesh), state.train_examples);
+  return step::to_steps(spec.train.duration, batch, "train.duration");
 }
 
 std::string option_of(const spec::Change& change) { return "--change " + shell_quoted(spec::text_of(change).text); }
 
 // Updates `state` for changes of the learning rate from its step on: sets the factors of plateaus to 1, and sets or
 // clears the place where the schedule begins.
-void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left, RunState& state) {
+void begin_course(std::span<const spec::Change> changes, std::int64_t steps_left, run::RunState& state) {
   for (const spec::Change& change : changes) {
     if (!spec::is_of_rate(change)) continue;
-    for (MemberState& member : state.members) member.plateau.state.scale = 1.0;
+    for (run::MemberState& member : state.members) member.plateau.state.scale = 1.0;
     if (change.key != spec::learning_rate_key) continue;  // a change of one number of a schedule does not restart it
     if (!spec::begins_schedule(change)) {
-      for (MemberState& member : state.members) member.schedule_began.reset();
+      for (run::MemberState& member : state.members) member.schedule_began.reset();
       continue;
     }
     state.schedule_steps = steps_left;
-    for (MemberState& member : state.members) member.schedule_began = member.updates;
+    for (run::MemberState& member : state.members) member.schedule_began = member.updates;
   }
 }
 
 }  // namespace
 
 std::vector<std::string> apply_changes(const RunConfig& run, const std::vector<std::string>& asked,
-                                       spec::Loaded& loaded, RunState& state) {
+                                       spec::Loaded& loaded, run::RunState& state) {
   const std::string file = (run.run / "config.yaml").string();
   std::error_code ignored;
   const std::string folder = std::filesystem::absolute(run.run, ignored).string();
@@ -79,9 +79,9 @@ std::vector<std::string> apply_changes(const RunConfig& run, const std::vector<s
   return warnings;
 }
 
-ScheduleOrigin schedule_origin(const RunState& state) {
-  ScheduleOrigin origin(state.schedule_steps);
-  for (const MemberState& member : state.members) {
+setup::ScheduleOrigin schedule_origin(const run::RunState& state) {
+  setup::ScheduleOrigin origin(state.schedule_steps);
+  for (const run::MemberState& member : state.members) {
     if (member.schedule_began) origin.began.push_back(*member.schedule_began);
   }
   return origin;

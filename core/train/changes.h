@@ -22,10 +22,10 @@ namespace pmaptrain::train {
 // those in Loaded::changes after the first state.changes.size(). Returns warnings about changes that were made after
 // the checkpoint and are not repeated. Throws Error (usage), also if no step of the run is left.
 std::vector<std::string> apply_changes(const RunConfig& run, const std::vector<std::string>& asked,
-                                       spec::Loaded& loaded, RunState& state);
+                                       spec::Loaded& loaded, run::RunState& state);
 
 // Where the schedule of a resumed run begins.
-ScheduleOrigin schedule_origin(const RunState& state);
+setup::ScheduleOrigin schedule_origin(const run::RunState& state);
 
 // Throws Error (usage) at the first of `asked`: no step is left to which a change could apply. `help` says what to do.
 [[noreturn]] void refuse_without_steps(const std::string& asked, const std::string& why, const std::string& help);

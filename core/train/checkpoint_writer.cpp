@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/saturate.h"
 #include "core/base/signals.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -41,14 +41,15 @@ std::unique_ptr<std::byte[]> allocate(std::size_t size) {
 
 }  // namespace
 
-std::size_t snapshot_bytes(const Setup& setup) {
+std::size_t snapshot_bytes(const setup::Setup& setup) {
   if (!setup.timetable.saves_during_run) return 0;
   const std::int64_t members = spec::members(setup.spec());
   const std::vector<SnapshotPart> parts = snapshot_parts(*setup.training, checkpoint_inputs(setup), members);
   return parts.empty() ? 0 : end_of(parts.back(), members);
 }
 
-CheckpointWriter::CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log)
+CheckpointWriter::CheckpointWriter(const setup::Setup& setup, const run::RunFolder& folder, setup::SlicedReader& reader,
+                                   SpanLog* log)
     : setup_(setup),
       folder_(folder),
       reader_(reader),
@@ -75,7 +76,7 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-void CheckpointWriter::save(const RunState& state) {
+void CheckpointWriter::save(const run::RunState& state) {
   if (reader_.is_divided()) return save_now(state);
   if (!folder_.writes()) return;
   wait();
@@ -87,7 +88,7 @@ void CheckpointWriter::save(const RunState& state) {
   changed_.notify_all();
 }
 
-void CheckpointWriter::save_now(const RunState& state) {
+void CheckpointWriter::save_now(const run::RunState& state) {
   if (!folder_.writes()) return reader_.help();
   wait();
   reader_.lead([&] { commit(state, read_slices_of(reader_)); });
@@ -116,20 +117,20 @@ void CheckpointWriter::take_snapshot() {
   for (const SnapshotPart& part : parts_) {
     std::byte* to = snapshot_.get() + part.offset;
     for (std::int64_t member = 0; member < spec::members(setup_.spec()); ++member, to += part.bytes) {
-      last = module.read(module.input(train_entry, part.input), {module.own_device(), member}, {to, part.bytes});
+      last = module.read(module.input(setup::train_entry, part.input), {module.own_device(), member}, {to, part.bytes});
     }
   }
   module.wait(last);
 }
 
 // Works also after the run folder was moved, because files are created relative to its open directory.
-void CheckpointWriter::commit(const RunState& state, const ReadSlices& slices) const {
+void CheckpointWriter::commit(const run::RunState& state, const ReadSlices& slices) const {
   const SpanLog::Scope span(log_, state.step, "write checkpoint");
   folder_.flush_file("metrics.jsonl");  // `state` has its length, so its lines must be on the disk first
-  const std::string best = best_folder(state);
-  const bool is_new_best = best == best_name(state.step) || best == checkpoint_name(state.step);
+  const std::string best = run::best_folder(state);
+  const bool is_new_best = best == run::best_name(state.step) || best == run::checkpoint_name(state.step);
   // The folder of the best is written first, because the checkpoint's state refers to it.
-  if (best == best_name(state.step)) write_best(folder_, setup_, state, slices);
+  if (best == run::best_name(state.step)) write_best(folder_, setup_, state, slices);
   write_checkpoint(folder_, setup_, state, slices, is_new_best ? best : "");
   prune();
 }

@@ -23,14 +23,15 @@ struct SnapshotPart {
 };
 
 // The size of a snapshot of everything that a checkpoint has; 0 for a run that saves only at its end.
-std::size_t snapshot_bytes(const Setup& setup);
+std::size_t snapshot_bytes(const setup::Setup& setup);
 
 // A thread that writes checkpoints from a snapshot, one at a time.
 class CheckpointWriter {
  public:
   // Allocates memory for the snapshot and starts the thread. Setup, folder, reader and log outlive this. `log` receives
   // the times of writes during the steps that it covers. Throws Error (resource).
-  CheckpointWriter(const Setup& setup, const RunFolder& folder, SlicedReader& reader, SpanLog* log = nullptr);
+  CheckpointWriter(const setup::Setup& setup, const run::RunFolder& folder, setup::SlicedReader& reader,
+                   SpanLog* log = nullptr);
   // Waits for a write in progress.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -39,10 +40,10 @@ class CheckpointWriter {
   // Waits for a write in progress, takes a snapshot of the module and returns. The thread writes the snapshot. If
   // processes have different members or shards of what is written, a snapshot would hold all of it in one process, and
   // save_now() is called instead. All processes call this.
-  void save(const RunState& state);
+  void save(const run::RunState& state);
   // Waits for a write in progress, then writes a checkpoint from the module, without a snapshot. All processes call it.
   // Throws Error (failed).
-  void save_now(const RunState& state);
+  void save_now(const run::RunState& state);
   // Whether processes have different members or shards of what is written, so that they read it together.
   bool is_divided() const { return reader_.is_divided(); }
   // Waits for a write in progress, if there is one.
@@ -59,12 +60,12 @@ class CheckpointWriter {
 
  private:
   void run();
-  void commit(const RunState& state, const ReadSlices& slices) const;
+  void commit(const run::RunState& state, const ReadSlices& slices) const;
   void take_snapshot();
 
-  const Setup& setup_;
-  const RunFolder& folder_;
-  SlicedReader& reader_;
+  const setup::Setup& setup_;
+  const run::RunFolder& folder_;
+  setup::SlicedReader& reader_;
   SpanLog* const log_;
   const std::vector<SnapshotPart> parts_;
   std::unique_ptr<std::byte[]> snapshot_;
@@ -72,7 +73,7 @@ class CheckpointWriter {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   // Guarded by the mutex.
-  std::optional<RunState> job_;  // the write in progress
+  std::optional<run::RunState> job_;  // the write in progress
   std::optional<Failure> failure_;
   bool stop_ = false;
 

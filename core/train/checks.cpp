@@ -80,7 +80,7 @@ void Checks::tell_skipped() {
 }
 
 void Checks::emit_told() {
-  for (const Warned& warned : told_.take(setup_.spec().ensemble.has_value())) report_.emit(warned);
+  for (const run::Warned& warned : told_.take(setup_.spec().ensemble.has_value())) report_.emit(warned);
 }
 
 }  // namespace pmaptrain::train

@@ -16,7 +16,7 @@ namespace pmaptrain::train {
 class Checks {
  public:
   // All references outlive this. `private_copies`: whether the logical devices have copies, which are compared.
-  Checks(const Setup& setup, Members& members, RunReport& report, Agreement& agreement, bool private_copies)
+  Checks(const setup::Setup& setup, Members& members, RunReport& report, Agreement& agreement, bool private_copies)
       : setup_(setup), members_(members), report_(report), agreement_(agreement), private_copies_(private_copies) {}
 
   // Runs a step again for these members, to restore its outputs (Pacing::repeat).
@@ -35,7 +35,7 @@ class Checks {
   void emit_told();
 
  private:
-  const Setup& setup_;
+  const setup::Setup& setup_;
   Members& members_;
   RunReport& report_;
   Agreement& agreement_;

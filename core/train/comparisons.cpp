@@ -32,25 +32,25 @@ std::vector<data::Truth> known_truths(const model::Model& model, const data::Sou
 
 }  // namespace
 
-std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member) {
+std::vector<run::Comparison> initial_comparisons(const setup::Setup& setup, std::int64_t member) {
   const spec::Spec& spec = setup.member_spec(member);
-  std::vector<Comparison> comparisons;
-  std::optional<InitialValues> values;  // opened only if there is something to compare
+  std::vector<run::Comparison> comparisons;
+  std::optional<setup::InitialValues> values;  // opened only if there is something to compare
   const auto initial = [&](const std::string& name) {
     if (!values) {
       values.emplace(setup.model, spec.model, spec.seed, setup.membership(member), setup.initial_file.get());
     }
-    return to_doubles(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
+    return setup::to_doubles(values->of(*find_parameter(setup.model, name)), setup.model.dtype);
   };
   for (const auto& [name, tensor] : spec.model.initial_values) {
-    Comparison& comparison = comparisons.emplace_back();
+    run::Comparison& comparison = comparisons.emplace_back();
     comparison.parameter = name;
     comparison.initial = initial(name);
   }
   for (const data::Truth& truth : known_truths(setup.model, setup.source)) {
     const auto known = std::find_if(comparisons.begin(), comparisons.end(),
-                                    [&](const Comparison& c) { return c.parameter == truth.parameter; });
-    Comparison& comparison = known != comparisons.end() ? *known : comparisons.emplace_back();
+                                    [&](const run::Comparison& c) { return c.parameter == truth.parameter; });
+    run::Comparison& comparison = known != comparisons.end() ? *known : comparisons.emplace_back();
     comparison.parameter = truth.parameter;
     comparison.initial = initial(truth.parameter);
     comparison.truth = truth.values;
@@ -58,9 +58,9 @@ std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t mem
   return comparisons;
 }
 
-void add_current_values(std::vector<Comparison>& comparisons, Module& module, std::int64_t member) {
-  for (Comparison& comparison : comparisons) {
-    comparison.learned = to_doubles(module, module.input(comparison.parameter), {module.own_device(), member});
+void add_current_values(std::vector<run::Comparison>& comparisons, Module& module, std::int64_t member) {
+  for (run::Comparison& comparison : comparisons) {
+    comparison.learned = setup::to_doubles(module, module.input(comparison.parameter), {module.own_device(), member});
   }
 }
 

@@ -12,9 +12,9 @@ namespace pmaptrain::train {
 
 // The parameters to compare, with their initial values: parameters whose values model.init.values gives, and parameters
 // whose true values the data source knows because it made the targets with them.
-std::vector<Comparison> initial_comparisons(const Setup& setup, std::int64_t member);
+std::vector<run::Comparison> initial_comparisons(const setup::Setup& setup, std::int64_t member);
 
 // Adds the values that the module holds for the member now.
-void add_current_values(std::vector<Comparison>& comparisons, Module& module, std::int64_t member);
+void add_current_values(std::vector<run::Comparison>& comparisons, Module& module, std::int64_t member);
 
 }  // namespace pmaptrain::train

@@ -9,7 +9,7 @@
 namespace pmaptrain::train {
 namespace {
 
-double measure(const Measures& measures, const std::string& name) {
+double measure(const run::Measures& measures, const std::string& name) {
   const auto found =
       std::find_if(measures.begin(), measures.end(), [&](const auto& measure) { return measure.first == name; });
   return found != measures.end() ? found->second : std::numeric_limits<double>::quiet_NaN();
@@ -22,13 +22,13 @@ Decisions::Decisions(const spec::Spec& spec) : spec_(spec.train), plateau_spec_(
     best_.emplace().mode = mode_of(*best);
   }
   if (const auto& early = spec_.early_stopping) {
-    early_stopping_ = EarlyStopping{mode_of(*early), early->patience, early->min_delta, std::nullopt, 0};
+    early_stopping_ = run::EarlyStopping{mode_of(*early), early->patience, early->min_delta, std::nullopt, 0};
   }
 }
 
 // Drops state that belongs to another metric or mode than the config's.
-void Decisions::restore(const MemberState& state, const std::string& best_mode) {
-  const auto continues_best = [&](const std::optional<Best>& best) {
+void Decisions::restore(const run::MemberState& state, const std::string& best_mode) {
+  const auto continues_best = [&](const std::optional<run::Best>& best) {
     return best_ && best && best->metric == spec_.checkpoint.best->metric && best_mode == spec::to_string(best_->mode);
   };
   if (continues_best(state.best)) {
@@ -37,7 +37,7 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
     best_->loss_there = state.best->loss;
   }
   if (continues_best(state.lost_best))
-    lost_ = BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value, state.lost_best->loss};
+    lost_ = run::BestSoFar{best_->mode, state.lost_best->step, state.lost_best->value, state.lost_best->loss};
   if (early_stopping_ && continues_early_stopping(state.early_stopping, *spec_.early_stopping)) {
     early_stopping_->best = state.early_stopping.best;
     early_stopping_->waited = state.early_stopping.waited;
@@ -45,17 +45,17 @@ void Decisions::restore(const MemberState& state, const std::string& best_mode) 
   if (plateau_spec_) plateau_ = state.plateau.state;  // --resume refuses other keys of reduce_on_plateau
 }
 
-std::optional<Best> Decisions::best() const {
+std::optional<run::Best> Decisions::best() const {
   if (!best_ || !best_->value) return std::nullopt;
-  return Best{best_->step, spec_.checkpoint.best->metric, *best_->value, best_->loss_there};
+  return run::Best{best_->step, spec_.checkpoint.best->metric, *best_->value, best_->loss_there};
 }
 
-std::optional<Best> Decisions::lost_best() const {
+std::optional<run::Best> Decisions::lost_best() const {
   if (!lost_ || !best_->is_beaten_by(*lost_->value, lost_->loss_there)) return std::nullopt;
-  return Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value, lost_->loss_there};
+  return run::Best{lost_->step, spec_.checkpoint.best->metric, *lost_->value, lost_->loss_there};
 }
 
-void Decisions::save(MemberState& state) const {
+void Decisions::save(run::MemberState& state) const {
   state.best = best();
   state.lost_best = lost_best();
   state.early_stopping = {};
@@ -67,13 +67,13 @@ void Decisions::save(MemberState& state) const {
   if (plateau_spec_) state.plateau = {plateau_spec_->metric, plateau_};
 }
 
-bool Decisions::observe(std::int64_t step, const Measures& measures) {
+bool Decisions::observe(std::int64_t step, const run::Measures& measures) {
   if (early_stopping_) early_stopping_->observe(measure(measures, spec_.early_stopping->metric));
   if (plateau_spec_) {
-    plateau_ = pmaptrain::train::observe(*plateau_spec_, plateau_, measure(measures, plateau_spec_->metric));
+    plateau_ = run::observe(*plateau_spec_, plateau_, measure(measures, plateau_spec_->metric));
   }
   if (!best_) return false;
-  const BestSoFar before = *best_;
+  const run::BestSoFar before = *best_;
   if (!best_->observe(step, measure(measures, spec_.checkpoint.best->metric), measure(measures, "loss"))) return false;
   best_before_ = before;
   return true;
@@ -85,7 +85,7 @@ void Decisions::revert_best(std::int64_t step) {
   best_ = best_before_;
 }
 
-bool continues_early_stopping(const MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
+bool continues_early_stopping(const run::MemberState::Waiting& waiting, const spec::EarlyStoppingSpec& spec) {
   return waiting.metric == spec.metric && waiting.mode == spec::to_string(mode_of(spec));
 }
 
@@ -95,10 +95,10 @@ std::string Decisions::rate_decrease_note(std::int64_t step) const {
          exact(plateau_spec_->factor) + " (optimizer.reduce_on_plateau)";
 }
 
-std::vector<std::string> Decisions::no_value_warnings(const Measures& measures, const std::string& split) {
+std::vector<std::string> Decisions::no_value_warnings(const run::Measures& measures, const std::string& split) {
   std::map<std::string, std::vector<std::string>> idle;  // by metric: the keys that it decides
   const auto add = [&](const std::string& metric, const std::optional<double>& best, const char* key) {
-    if (has_no_value_yet(best, measure(measures, metric))) idle[metric].emplace_back(key);
+    if (run::has_no_value_yet(best, measure(measures, metric))) idle[metric].emplace_back(key);
   };
   if (best_) add(spec_.checkpoint.best->metric, best_->value, "train.checkpoint.best");
   if (early_stopping_) add(spec_.early_stopping->metric, early_stopping_->best, "train.early_stopping");

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/step/optimizer.h"
 #include "core/train/replay.h"
 #include "core/train/replicas.h"
@@ -26,7 +26,7 @@ std::string skipped_why(const model::Model& model, bool halts) {
 }
 
 // What may help after a step that was not finite. `updates`: those that were made before it.
-std::string what_may_help(const spec::Spec& spec, const Optimizer& optimizer, const data::Dataset& train,
+std::string what_may_help(const spec::Spec& spec, const step::Optimizer& optimizer, const data::Dataset& train,
                           std::int64_t updates) {
   if (updates == 0) {
     const bool is_measured = train.input().dtype == DType::f32 && !spec.data.normalize;
@@ -37,7 +37,7 @@ std::string what_may_help(const spec::Spec& spec, const Optimizer& optimizer, co
   const std::string rate =
       spec.optimizer.reduce_on_plateau
           ? ""
-          : " (" + fmt::format("{:.3g}", learning_rate_at(optimizer, updates)) + " at the update before)";
+          : " (" + fmt::format("{:.3g}", step::learning_rate_at(optimizer, updates)) + " at the update before)";
   std::vector<std::string> ways{"a lower optimizer.learning_rate" + rate};
   if (!optimizer.schedule || !optimizer.schedule->name.starts_with("warmup"))
     ways.emplace_back("a schedule with a warm-up");
@@ -49,12 +49,13 @@ std::string what_may_help(const spec::Spec& spec, const Optimizer& optimizer, co
 
 }  // namespace
 
-std::vector<GuardState> guard_states(const StepRoles& roles, Module& module, std::span<const std::int64_t> members) {
-  std::vector<Handle> inputs = {module.input(train_entry, roles.step)};
-  if (roles.finite) inputs.push_back(module.input(train_entry, *roles.finite));
-  if (roles.skipped) inputs.push_back(module.input(train_entry, *roles.skipped));
+std::vector<GuardState> guard_states(const step::StepRoles& roles, Module& module,
+                                     std::span<const std::int64_t> members) {
+  std::vector<Handle> inputs = {module.input(setup::train_entry, roles.step)};
+  if (roles.finite) inputs.push_back(module.input(setup::train_entry, *roles.finite));
+  if (roles.skipped) inputs.push_back(module.input(setup::train_entry, *roles.skipped));
   std::vector<GuardState> states;
-  for (const auto& numbers : numbers_of(module, inputs, members)) {
+  for (const auto& numbers : setup::numbers_of(module, inputs, members)) {
     GuardState& state = states.emplace_back();
     state.updates = static_cast<std::int64_t>(numbers.front().front());
     if (roles.finite) state.finite = numbers[1].front() != 0;

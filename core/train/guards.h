@@ -24,12 +24,13 @@ struct GuardState {
 };
 
 // Of each of `members`, read by all processes together.
-std::vector<GuardState> guard_states(const StepRoles& roles, Module& module, std::span<const std::int64_t> members);
+std::vector<GuardState> guard_states(const step::StepRoles& roles, Module& module,
+                                     std::span<const std::int64_t> members);
 
 class Guards {
  public:
   // Setup and reader outlive this; `reader` reads the module that trains.
-  Guards(const Setup& setup, SlicedReader& reader, std::int64_t member)
+  Guards(const setup::Setup& setup, setup::SlicedReader& reader, std::int64_t member)
       : setup_(setup), reader_(reader), member_(member) {}
 
   // Why the member must stop; empty if it need not.
@@ -63,8 +64,8 @@ class Guards {
   // Whether the batch of a step has an example with a weight; true where that cannot be read.
   bool weighs_anything(std::int64_t step) const;
 
-  const Setup& setup_;
-  SlicedReader& reader_;
+  const setup::Setup& setup_;
+  setup::SlicedReader& reader_;
   std::int64_t member_;
   std::string reason_;
   std::optional<std::int64_t> good_steps_;

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "core/run/records/spread.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::train {
@@ -14,14 +14,14 @@ constexpr double interval = 0.1;  // seconds
 
 }  // namespace
 
-LiveMeasures::LiveMeasures(const model::Model& model, const StepRoles& roles, Module& module,
-                           std::span<Consumer* const> consumers)
+LiveMeasures::LiveMeasures(const model::Model& model, const step::StepRoles& roles, Module& module,
+                           std::span<run::Consumer* const> consumers)
     : is_wanted_(std::any_of(consumers.begin(), consumers.end(),
-                             [](const Consumer* consumer) { return consumer->wants_live_measures(); })),
+                             [](const run::Consumer* consumer) { return consumer->wants_live_measures(); })),
       model_(model),
       module_(module) {
   for (const std::size_t mean : roles.means) {
-    means_.push_back(module.output(train_entry, mean));
+    means_.push_back(module.output(setup::train_entry, mean));
     member_bytes_ += module.slice_bytes(means_.back());
   }
   const auto members = static_cast<std::size_t>(module.source().members);
@@ -37,8 +37,8 @@ LiveMeasures::~LiveMeasures() {
   }
 }
 
-Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
-  Measures arrived;
+run::Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
+  run::Measures arrived;
   if (!is_wanted_) return arrived;
   if (pending_ && module_.done(*pending_)) {
     arrived = medians();
@@ -66,20 +66,20 @@ void LiveMeasures::read(std::span<const std::int64_t> members) {
   }
 }
 
-Measures LiveMeasures::medians() const {
+run::Measures LiveMeasures::medians() const {
   module_.wait(*pending_);  // the read is complete; throws if it failed
-  std::vector<MeasureOfMembers> of_members;
+  std::vector<run::MeasureOfMembers> of_members;
   std::span<const std::byte> rest(bytes_);
   for (std::size_t m = 0; m < members_.size(); ++m) {
     std::vector<std::vector<double>> means;
     for (const Handle mean : means_) {
       const std::size_t size = module_.slice_bytes(mean);
-      means.push_back(to_doubles(rest.first(size), module_.type(mean).dtype));
+      means.push_back(setup::to_doubles(rest.first(size), module_.type(mean).dtype));
       rest = rest.subspan(size);
     }
-    collect(of_members, members_[m], model::finish_measures(model_, means));
+    run::collect(of_members, members_[m], model::finish_measures(model_, means));
   }
-  return medians_of(of_members);
+  return run::medians_of(of_members);
 }
 
 }  // namespace pmaptrain::train

@@ -19,7 +19,8 @@ class LiveMeasures {
  public:
   // Reads nothing if no consumer wants live measures. `module` trains `model` by a program with these roles. Model and
   // module outlive this.
-  LiveMeasures(const model::Model& model, const StepRoles& roles, Module& module, std::span<Consumer* const> consumers);
+  LiveMeasures(const model::Model& model, const step::StepRoles& roles, Module& module,
+               std::span<run::Consumer* const> consumers);
 
   // Waits for a read in progress.
   ~LiveMeasures();
@@ -29,11 +30,11 @@ class LiveMeasures {
   // Called after a step of these members was submitted. Reads its measures if it is time to. Returns measures that have
   // arrived since the last call, for several members the medians of those that this process has; empty if none have
   // arrived.
-  Measures submitted(std::span<const std::int64_t> members);
+  run::Measures submitted(std::span<const std::int64_t> members);
 
  private:
   void read(std::span<const std::int64_t> members);
-  Measures medians() const;
+  run::Measures medians() const;
 
   const bool is_wanted_;
   const model::Model& model_;

@@ -11,7 +11,7 @@
 
 namespace pmaptrain::train {
 
-MemberRun::MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number)
+MemberRun::MemberRun(const setup::Setup& setup, setup::SlicedReader& reader, std::int64_t its_number)
     : number(its_number),
       guards(setup, reader, its_number),
       loss_watch(setup),
@@ -23,8 +23,8 @@ std::int64_t MemberRun::steps(std::int64_t step) const {
   return is_finished() ? guards.good_steps().value_or(finished_at) : step;
 }
 
-void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec, const EpochLoss& now) {
-  const MemberState& state = run.members[static_cast<std::size_t>(number)];
+void MemberRun::continue_from(const run::RunState& run, const spec::TrainSpec& spec, const EpochLoss& now) {
+  const run::MemberState& state = run.members[static_cast<std::size_t>(number)];
   evaluated_at = state.evaluated_step;
   guards.continue_from(state.steps_skipped);
   decisions.restore(state, run.best_mode);
@@ -36,8 +36,8 @@ void MemberRun::continue_from(const RunState& run, const spec::TrainSpec& spec, 
   left_behind = state.left_behind;
 }
 
-MemberState MemberRun::state(std::int64_t step, const GuardState& guard) const {
-  MemberState state;
+run::MemberState MemberRun::state(std::int64_t step, const GuardState& guard) const {
+  run::MemberState state;
   state.steps = steps(step);
   state.steps_skipped = guards.steps_skipped(guard);
   state.updates = guard.updates;
@@ -50,8 +50,8 @@ MemberState MemberRun::state(std::int64_t step, const GuardState& guard) const {
   return state;
 }
 
-MemberEnded MemberRun::ended(std::int64_t step) const {
-  MemberEnded ended;
+run::MemberEnded MemberRun::ended(std::int64_t step) const {
+  run::MemberEnded ended;
   ended.best = decisions.best();
   ended.steps = steps(step);
   ended.steps_skipped = steps_skipped;
@@ -66,19 +66,19 @@ void MemberTexts::add(std::int64_t member, const std::string& text, bool stops) 
     members.push_back(member);
     return;
   }
-  texts_.push_back({Warned{text, stops}, {member}});
+  texts_.push_back({run::Warned{text, stops}, {member}});
 }
 
-std::vector<Warned> MemberTexts::take(bool is_ensemble) {
-  std::vector<Warned> texts;
+std::vector<run::Warned> MemberTexts::take(bool is_ensemble) {
+  std::vector<run::Warned> texts;
   for (auto& [told, members] : std::exchange(texts_, {})) {
-    if (is_ensemble) told.text = names_of(members) + ": " + told.text;
+    if (is_ensemble) told.text = run::names_of(members) + ": " + told.text;
     texts.push_back(std::move(told));
   }
   return texts;
 }
 
-Members::Members(const Setup& setup, SlicedReader& reader) : setup_(setup), module_(reader.module()) {
+Members::Members(const setup::Setup& setup, setup::SlicedReader& reader) : setup_(setup), module_(reader.module()) {
   const std::int64_t count = spec::members(setup.spec());
   members_.reserve(static_cast<std::size_t>(count));
   for (std::int64_t member = 0; member < count; ++member) {
@@ -88,7 +88,7 @@ Members::Members(const Setup& setup, SlicedReader& reader) : setup_(setup), modu
   active_ = all_;
 }
 
-void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
+void Members::continue_from(const run::RunState& run, const spec::TrainSpec& spec) {
   active_.clear();
   const std::vector<EpochLoss> losses = epoch_losses(all_);
   for (MemberRun& member : members_) {
@@ -98,7 +98,7 @@ void Members::continue_from(const RunState& run, const spec::TrainSpec& spec) {
   }
 }
 
-void Members::store_in(RunState& state, std::int64_t step) const {
+void Members::store_in(run::RunState& state, std::int64_t step) const {
   state.members.clear();
   state.step = 0;
   const std::vector<GuardState> guards = guard_states(all_);
@@ -136,13 +136,13 @@ bool Members::all_stopped_by_guards() const {
                      [](const MemberRun& member) { return member.is_stopped_by_guard(); });
 }
 
-std::vector<Warned> Members::lost_best(bool is_ensemble) const {
+std::vector<run::Warned> Members::lost_best(bool is_ensemble) const {
   MemberTexts texts;
   for (const MemberRun& member : members_) {
-    const std::optional<Best> lost = member.decisions.lost_best();
+    const std::optional<run::Best> lost = member.decisions.lost_best();
     if (!lost) continue;
     texts.add(member.number,
-              "checkpoints/best lacks the best evaluation, " + lost->metric + " " + compact(lost->value) +
+              "checkpoints/best lacks the best evaluation, " + lost->metric + " " + run::compact(lost->value) +
                   " after step " + std::to_string(lost->step) + ": its checkpoint could not be written",
               false);
   }

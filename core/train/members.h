@@ -22,7 +22,7 @@ namespace pmaptrain::train {
 inline constexpr const char *early_stopping = "early_stopping", *nonfinite = "nonfinite", *replicas = "replicas";
 
 struct MemberRun {
-  MemberRun(const Setup& setup, SlicedReader& reader, std::int64_t its_number);
+  MemberRun(const setup::Setup& setup, setup::SlicedReader& reader, std::int64_t its_number);
 
   std::int64_t number = 0;
   Guards guards;
@@ -35,7 +35,7 @@ struct MemberRun {
   bool left_behind = false;
   // For the final report.
   std::int64_t steps_skipped = 0;
-  std::vector<Comparison> comparisons;
+  std::vector<run::Comparison> comparisons;
 
   bool is_finished() const { return !finished.empty(); }
   bool is_stopped_by_guard() const { return is_finished() && finished != early_stopping; }
@@ -44,9 +44,9 @@ struct MemberRun {
   // The number of steps that the member has taken when the run has taken `step`.
   std::int64_t steps(std::int64_t step) const;
 
-  void continue_from(const RunState& run, const spec::TrainSpec& spec, const EpochLoss& now);
-  MemberState state(std::int64_t step, const GuardState& guard) const;
-  MemberEnded ended(std::int64_t step) const;
+  void continue_from(const run::RunState& run, const spec::TrainSpec& spec, const EpochLoss& now);
+  run::MemberState state(std::int64_t step, const GuardState& guard) const;
+  run::MemberEnded ended(std::int64_t step) const;
 };
 
 // Messages about members. Equal messages about several members become one message that names them.
@@ -54,21 +54,21 @@ class MemberTexts {
  public:
   void add(std::int64_t member, const std::string& text, bool stops);
   // Removes and returns the messages, in the order of their first members. Without an ensemble no member is named.
-  std::vector<Warned> take(bool is_ensemble);
+  std::vector<run::Warned> take(bool is_ensemble);
 
  private:
-  std::vector<std::pair<Warned, std::vector<std::int64_t>>> texts_;
+  std::vector<std::pair<run::Warned, std::vector<std::int64_t>>> texts_;
 };
 
 class Members {
  public:
   // Both outlive this; `reader` reads the module that trains.
-  Members(const Setup& setup, SlicedReader& reader);
+  Members(const setup::Setup& setup, setup::SlicedReader& reader);
 
-  void continue_from(const RunState& run, const spec::TrainSpec& spec);
+  void continue_from(const run::RunState& run, const spec::TrainSpec& spec);
   // Sets the members' fields of `state` to their values after `step`, and RunState::step to the largest number of steps
   // of any member. All processes call it together.
-  void store_in(RunState& state, std::int64_t step) const;
+  void store_in(run::RunState& state, std::int64_t step) const;
 
   // The numbers of all members, in ascending order.
   std::span<const std::int64_t> all() const { return all_; }
@@ -100,7 +100,7 @@ class Members {
   bool all_finished() const { return finished_ == std::ssize(members_); }
   bool all_stopped_by_guards() const;
   // Warnings about members whose best evaluation has no checkpoint.
-  std::vector<Warned> lost_best(bool is_ensemble) const;
+  std::vector<run::Warned> lost_best(bool is_ensemble) const;
   // Whether active() has finished members, which must be dropped before the next step.
   bool has_finished() const { return finished_ + std::ssize(active_) > std::ssize(members_); }
   // Removes finished members from active() and returns them.
@@ -110,7 +110,7 @@ class Members {
   template <class Predicate>
   std::vector<std::int64_t> active_that(Predicate&& is_wanted) const;
 
-  const Setup& setup_;
+  const setup::Setup& setup_;
   Module& module_;
   std::vector<MemberRun> members_;
   std::vector<std::int64_t> all_, active_;

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
 namespace pmaptrain::train {
 
 int batches_in_use(const Module& module) {
-  const int groups = std::clamp(module.source().entries[train_entry].batches - 1, 1, module.groups_ahead());
-  return groups * module.steps_per_group(train_entry);
+  const int groups = std::clamp(module.source().entries[setup::train_entry].batches - 1, 1, module.groups_ahead());
+  return groups * module.steps_per_group(setup::train_entry);
 }
 
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals) {
@@ -22,21 +22,21 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
   return steps;
 }
 
-bool ends_each_epoch(const Timetable& times) {
+bool ends_each_epoch(const step::Timetable& times) {
   return times.steps_per_epoch > 1 || times.log_every == 1 || times.spike_window > 0;
 }
 
-std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last) {
+std::int64_t steps_to_next_event(const step::Timetable& times, std::int64_t step, std::int64_t last) {
   if (step == 0) return 1;
   return steps_until(step, last,
                      {times.log_every, ends_each_epoch(times) ? times.steps_per_epoch : 0, times.verify_every,
                       times.save_every, times.eval_every});
 }
 
-Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
+Pacing::Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws)
     : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
   const int ahead = loader.prefetches() ? batches_in_use(module)
-                    : batch_stays_      ? module.groups_ahead() * module.steps_per_group(train_entry)
+                    : batch_stays_      ? module.groups_ahead() * module.steps_per_group(setup::train_entry)
                                         : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
@@ -44,7 +44,7 @@ Pacing::Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws)
 // The batches of a group are in successive slots. The loader's ring consists of whole groups.
 std::int64_t Pacing::max_group(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
-  const std::int64_t group = module_.steps_per_group(train_entry);
+  const std::int64_t group = module_.steps_per_group(setup::train_entry);
   return std::min(batch_stays_ ? group : group - step % group, tracer_.max_group(step));
 }
 
@@ -74,9 +74,9 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
   if (count == 1) {
     last_ = tracer_.submit(step + 1, first, members);
   } else if (batch_stays_) {
-    last_ = module_.submit(train_entry, first, count, members);
+    last_ = module_.submit(setup::train_entry, first, count, members);
   } else {
-    last_ = module_.submit_each(train_entry, first, count, members);
+    last_ = module_.submit_each(setup::train_entry, first, count, members);
   }
   for (std::size_t i = 0; i < steps; ++i) ticket_of(i) = last_;
   count_ += steps;
@@ -86,7 +86,7 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
 void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
                     const std::function<bool(bool own)>& any) {
   if (batch_stays_) {
-    module_.wait(module_.submit(train_entry, slot_, 1, members));
+    module_.wait(module_.submit(setup::train_entry, slot_, 1, members));
     return;
   }
   loader_.restart(step - 1, step);
@@ -98,7 +98,7 @@ void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, st
     failure = std::current_exception();
   }
   const bool fails = any(failure != nullptr);
-  if (!fails) module_.wait(module_.submit(train_entry, slot, 1, members));
+  if (!fails) module_.wait(module_.submit(setup::train_entry, slot, 1, members));
   loader_.restart(newest, last);
   if (failure) std::rethrow_exception(failure);
   if (fails) fail_data("another process cannot read the batch of step " + std::to_string(step), "");

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/data/batches/loader.h"
+#include "core/input/batches/loader.h"
 #include "core/runtime/backend.h"
 #include "core/step/timetable.h"
 #include "core/train/tracer.h"
@@ -25,16 +25,16 @@ std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_
 
 // Whether the session acts at the end of every epoch. If an epoch is one step, it usually does not: the sums of the
 // epoch are those of the step, so they are reported where another event is due.
-bool ends_each_epoch(const Timetable& times);
+bool ends_each_epoch(const step::Timetable& times);
 // The number of steps after `step` up to the next one after which the session acts. The session ends at `last`.
-std::int64_t steps_to_next_event(const Timetable& times, std::int64_t step, std::int64_t last);
+std::int64_t steps_to_next_event(const step::Timetable& times, std::int64_t step, std::int64_t last);
 
 class Pacing {
  public:
   // If the loader does not prefetch, one batch serves all steps. `draws`: whether layers draw random numbers. These
   // depend on the positions of the rows in the sample stream, so the positions are then updated for each step. All
   // arguments outlive this.
-  Pacing(Module& module, data::Loader& loader, Tracer& tracer, bool draws);
+  Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws);
 
   // Waits for the first batch, before anything is submitted.
   void take_first_batch() { take(); }
@@ -61,7 +61,7 @@ class Pacing {
   void take();
 
   Module& module_;
-  data::Loader& loader_;
+  input::Loader& loader_;
   Tracer& tracer_;
   const bool batch_stays_;       // one batch serves all steps
   int slot_ = 0;                 // the slot of the batch that was taken last

@@ -12,12 +12,13 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
-#include "core/data/sources/open.h"
 #include "core/graph/text.h"
+#include "core/input/open.h"
 #include "core/ops/all.h"
 #include "core/passes/widen.h"
 #include "core/runtime/interpreter.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/values.h"
 
 namespace pmaptrain::train {
@@ -26,16 +27,16 @@ namespace {
 // A batch in host memory, with the layout of Module::batch.
 class HostBatch {
  public:
-  HostBatch(const data::Dataset& dataset, const data::BatchPlan& plan, data::Stream stream, std::int64_t step)
+  HostBatch(const data::Dataset& dataset, const BatchPlan& plan, input::Stream stream, std::int64_t step)
       : dataset_(dataset), plan_(plan), stream_(std::move(stream)), step_(step) {
     const auto rows = static_cast<std::size_t>(plan.rows());
     inputs_.resize(rows * dataset_.input().bytes());
     targets_.resize(rows * dataset_.target().bytes());
     mask_.resize(rows * sizeof(float));
     rows_.resize(rows * sizeof(std::int64_t));
-    data::fill(dataset_, stream_, plan, step,
-               {inputs_.data(), targets_.data(), reinterpret_cast<float*>(mask_.data()),
-                reinterpret_cast<std::int64_t*>(rows_.data()), dataset_.input().bytes(), dataset_.target().bytes()});
+    input::fill(dataset_, stream_, plan, step,
+                {inputs_.data(), targets_.data(), reinterpret_cast<float*>(mask_.data()),
+                 reinterpret_cast<std::int64_t*>(rows_.data()), dataset_.input().bytes(), dataset_.target().bytes()});
   }
 
   // `count` rows of a batch input, from row `first` on.
@@ -61,8 +62,8 @@ class HostBatch {
   }
 
   const data::Dataset& dataset_;
-  const data::BatchPlan& plan_;
-  data::Stream stream_;
+  const BatchPlan& plan_;
+  input::Stream stream_;
   std::int64_t step_;  // from 0
   std::vector<std::byte> inputs_, targets_, mask_, rows_;
 };
@@ -169,7 +170,7 @@ class Search {
 };
 
 bool is_small(const Program& program, const ReplayLimits& limits) {
-  return cost_of(program).flops <= limits.flops &&
+  return setup::cost_of(program).flops <= limits.flops &&
          interpreter_peak_bytes(program) <= std::min(limits.bytes, available_memory() / 2);
 }
 
@@ -197,14 +198,14 @@ std::string origin_text(const Origin& origin, const std::string& examples) {
 
 class Replay {
  public:
-  Replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member, const ReplayLimits& limits)
+  Replay(const setup::Setup& setup, Module& module, std::int64_t step, std::int64_t member, const ReplayLimits& limits)
       : setup_(setup),
         module_(module),
         member_(member),
         limits_(limits),
         batch_(
             *setup.training_examples(), setup.batch,
-            data::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
+            input::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
             step - 1) {}
 
   Replayed run() {
@@ -217,7 +218,7 @@ class Replay {
   // Replays the forward and backward pass of each microbatch of each device by itself, and looks for the first equation
   // whose result is not finite.
   std::optional<std::string> microbatches() {
-    const data::BatchPlan& plan = setup_.batch;
+    const BatchPlan& plan = setup_.batch;
     const std::int64_t rows = plan.rows_per_device / plan.microbatches;
     const Program program = one_device_program(rows);
     if (!is_small(program, limits_)) return "a microbatch is too large to replay it with the reference kernels";
@@ -244,11 +245,12 @@ class Replay {
   }
 
   Program one_device_program(std::int64_t rows) const {
-    spec::Spec spec = setup_.member_spec();
-    std::vector<Axis> axes = spec.mesh.mesh.axes();
+    step::StepOptions options = setup_.step;
+    std::vector<Axis> axes = options.mesh.axes();
     for (Axis& axis : axes) axis.size = 1;
-    spec.mesh.mesh = Mesh(std::move(axes));
-    return train_program(setup_.training_model(), spec, setup_.optimizer(), {rows, 1}, all_ops(), Stage::grad);
+    options.mesh = Mesh(std::move(axes));
+    return step::train_program(setup_.training_model(), options, setup_.optimizer(), {rows, 1}, all_ops(),
+                               step::Stage::grad);
   }
 
   // The values of the module that the program reads, from device 0 of the member.
@@ -256,7 +258,7 @@ class Replay {
     std::map<std::string, PerDevice> values;
     for (const Input& input : program.inputs) {
       if (input.group != Group::batch)
-        values[input.name] = {bytes_here(module_, module_.input(input.name), {module_.own_device(), member_})};
+        values[input.name] = {setup::bytes_here(module_, module_.input(input.name), {module_.own_device(), member_})};
     }
     return values;
   }
@@ -264,7 +266,7 @@ class Replay {
   // Replays the whole step, including the sums over devices and the update, and looks for the first equation whose
   // result is not finite.
   std::optional<std::string> whole_step() {
-    const Program program = widen(program_at(setup_, Stage::final));
+    const Program program = widen(setup::program_at(setup_, step::Stage::final));
     if (!is_small(program, limits_)) {
       return "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update "
              "are too large to replay";
@@ -282,7 +284,7 @@ class Replay {
           // Before a step that is not finite, the copies of all devices are the same.
           const Handle handle = module_.stored(module_.input(input.name));
           const std::int64_t from = module_.has(handle, d) ? d : module_.own_device();
-          inputs[input.name].push_back(bytes_here(module_, handle, {from, member_}));
+          inputs[input.name].push_back(setup::bytes_here(module_, handle, {from, member_}));
         }
         if (is_guard) inputs[input.name].back().front() = std::byte{1};  // the value before the step
       }
@@ -292,7 +294,7 @@ class Replay {
     return origin_text(*origin, "the whole batch");
   }
 
-  const Setup& setup_;
+  const setup::Setup& setup_;
   Module& module_;
   const std::int64_t member_;
   const ReplayLimits limits_;
@@ -302,16 +304,16 @@ class Replay {
 
 }  // namespace
 
-Replayed replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member,
+Replayed replay(const setup::Setup& setup, Module& module, std::int64_t step, std::int64_t member,
                 const ReplayLimits& limits) {
   return Replay(setup, module, step, member, limits).run();
 }
 
-bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch,
+bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const BatchPlan& batch,
                           std::int64_t step) {
-  const std::optional<std::int64_t> ignored = spec::ignored_label(spec.loss);
+  const std::optional<std::int64_t> ignored = spec.loss->ignored_label();
   if (!train.is_weighted() && !ignored) return true;
-  const data::Stream stream = data::training_stream(spec.data, spec.seed, train);
+  const input::Stream stream = input::training_stream(spec.data, spec.seed, train);
   std::vector<std::byte> input(train.input().bytes());
   std::vector<std::int32_t> labels(ignored ? static_cast<std::size_t>(numel(train.target().shape)) : 0);
   const auto counts = [&](std::int64_t epoch, std::int64_t position) {

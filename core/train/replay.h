@@ -26,12 +26,12 @@ struct Replayed {
 // must hold the values from before the step. First replays the forward and backward pass of each microbatch, then the
 // whole step. Skips a replay that would exceed `limits`, and the text says so. Throws Error (data) if examples can no
 // longer be read.
-Replayed replay(const Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
+Replayed replay(const setup::Setup& setup, Module& module, std::int64_t step, std::int64_t member = 0,
                 const ReplayLimits& limits = {});
 
 // Whether any example in the batch of step `step` (from 1) has a weight other than 0 and a label that counts. `spec` is
 // the member's config, and `batch` the plan of batches of the training split `train`.
-bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const data::BatchPlan& batch,
+bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const BatchPlan& batch,
                           std::int64_t step);
 
 }  // namespace pmaptrain::train

@@ -29,7 +29,7 @@ struct FreeHash {
 };
 
 // The hash of what a device has of a variable, which is in these copies.
-std::int64_t hash_of(SlicedReader& reader, const Variable& variable, std::span<const StridedCopy> copies,
+std::int64_t hash_of(setup::SlicedReader& reader, const Variable& variable, std::span<const StridedCopy> copies,
                      DeviceOfMember instance) {
   Module& module = reader.module();
   const Program& program = module.program(0);
@@ -51,8 +51,8 @@ std::int64_t hash_of(SlicedReader& reader, const Variable& variable, std::span<c
 
 // The hashes of the copies of every variable, for each variable by device. Each process hashes those of its own
 // devices, if it has the member.
-std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, std::span<const Variable> variables,
-                                    std::int64_t member) {
+std::vector<std::int64_t> hashes_of(setup::SlicedReader& reader, Agreement* agreement,
+                                    std::span<const Variable> variables, std::int64_t member) {
   const IndexRange own = reader.module().share(0).devices();
   const std::int64_t devices = reader.module().program(0).mesh.devices();
   const bool has_member = reader.module().member_share().has(member);
@@ -73,7 +73,7 @@ std::vector<std::int64_t> hashes_of(SlicedReader& reader, Agreement* agreement, 
 
 }  // namespace
 
-std::optional<Divergence> find_divergence(SlicedReader& reader, Agreement* agreement, std::int64_t member) {
+std::optional<Divergence> find_divergence(setup::SlicedReader& reader, Agreement* agreement, std::int64_t member) {
   const Mesh& mesh = reader.module().program(0).mesh;
   std::vector<Variable> variables;
   std::ranges::copy_if(reader.module().variables(0), std::back_inserter(variables),

@@ -19,7 +19,7 @@ struct Divergence {
 // Compares hashes of every parameter and state input of the module's first entry over all devices of a member. The
 // devices have private copies. Returns the first divergence in the program's order, if any. Of several processes, each
 // calls this, with its agreement, and gets the same result. Throws FailedElsewhere.
-std::optional<Divergence> find_divergence(SlicedReader& reader, Agreement* agreement = nullptr,
+std::optional<Divergence> find_divergence(setup::SlicedReader& reader, Agreement* agreement = nullptr,
                                           std::int64_t member = 0);
 
 // "parameter 'conv_0.kernel' differs on device 3"

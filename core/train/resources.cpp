@@ -11,9 +11,10 @@
 #include "core/base/text.h"
 #include "core/evaluate/evaluator.h"
 #include "core/runtime/backends.h"
-#include "core/setup/orthogonal.h"
+#include "core/setup/initial/orthogonal.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/resident.h"
-#include "core/setup/start.h"
 #include "core/setup/values.h"
 #include "core/train/checkpoint_writer.h"
 
@@ -33,39 +34,38 @@ std::size_t bytes_to_draw(const model::Model& model) {
   for (const model::Parameter& parameter : model.parameters) {
     if (parameter.initializer.kind != model::InitializerKind::orthogonal) continue;
     const std::int64_t columns = parameter.initializer.columns;
-    most = std::max(most, orthogonal_bytes(numel(parameter.shape) / columns, columns));
+    most = std::max(most, setup::orthogonal_bytes(numel(parameter.shape) / columns, columns));
   }
   return most;
 }
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs, std::optional<std::int64_t> members) {
-  MemoryEstimate estimate = estimate_evaluation(needs);
+setup::MemoryEstimate estimate_memory(const setup::Setup& setup, const MemoryNeeds& needs,
+                                      std::optional<std::int64_t> members) {
+  setup::MemoryEstimate estimate = setup::estimate_evaluation(needs);
   // Initial values are made one at a time: for GPUs, for shards, and what a file has in another order. Values are read
   // from the module in slices.
   const std::size_t largest = largest_parameter(setup.model);
   const bool are_held =
       estimate.gpus > 0 || setup.spec().model.initial_from.has_value() || setup.member_spec().fsdp() != nullptr;
-  const std::size_t passing =
-      sum_of(are_held ? largest : 0, std::max(std::min(largest, SlicedReader::most_bytes), bytes_to_draw(setup.model)));
+  const std::size_t passing = sum_of(
+      are_held ? largest : 0, std::max(std::min(largest, setup::SlicedReader::most_bytes), bytes_to_draw(setup.model)));
   const std::int64_t all = spec::members(setup.spec());
   // Where processes have different members or shards, a checkpoint is written without a snapshot.
   const std::size_t snapshot = (needs.is_divided ? 0 : snapshot_bytes(setup)) / static_cast<std::size_t>(all) *
                                static_cast<std::size_t>(members.value_or(all));
   if (estimate.gpus > 0) {
-    MemoryEstimate::Host& host = estimate.host;
-    host.snapshot = snapshot;
-    host.passing = std::max(passing, loading_bytes(setup.resident_splits));
-    host.total = sum_of(host.pinned, host.snapshot, host.passing);
+    estimate.host.snapshot = snapshot;
+    estimate.host.passing = std::max(passing, setup::loading_bytes(setup.resident_splits));
     return estimate;
   }
   std::size_t gathered = 0;
-  for (const EvaluationPlan& plan : setup.evaluations) gathered = std::max(gathered, gathered_bytes(plan, setup.model));
+  for (const setup::EvaluationPlan& plan : setup.evaluations)
+    gathered = std::max(gathered, evaluate::gathered_bytes(plan, setup.model));
   gathered = product_of(gathered, static_cast<std::size_t>(members.value_or(all)));
   estimate.activations = sum_of(estimate.activations, passing, gathered);
   estimate.snapshot = snapshot;
-  estimate.total = sum_of(estimate.total, passing, gathered, estimate.snapshot);
   return estimate;
 }
 
@@ -75,7 +75,7 @@ namespace {
 // or other batches. The backend plans each of them.
 class SmallerRuns {
  public:
-  SmallerRuns(const Setup& setup, const Backend& backend, const Source& source, const Processes& processes,
+  SmallerRuns(const setup::Setup& setup, const Backend& backend, const Source& source, const Processes& processes,
               std::size_t available)
       : setup_(setup), backend_(backend), source_(source), processes_(processes), available_(available) {}
 
@@ -89,7 +89,7 @@ class SmallerRuns {
       const std::int64_t each = fit + (too_many - fit) / 2;
       source.members = each * groups;
       const MemoryNeeds needs = backend_.plan(source, processes_)->needs();
-      (estimate_memory(setup_, needs, source.members).total <= available_ ? fit : too_many) = each;
+      (estimate_memory(setup_, needs, source.members).total() <= available_ ? fit : too_many) = each;
     }
     return fit * groups;
   }
@@ -122,16 +122,16 @@ class SmallerRuns {
   template <class F>
   bool fits(F&& make) const {
     try {
-      const Setup other = make();
-      Source loaded = run_source(other, source_.private_copies);
+      const setup::Setup other = make();
+      Source loaded = setup::run_source(other, source_.private_copies);
       loaded.entries.resize(source_.entries.size());
-      return estimate_memory(other, backend_.plan(std::move(loaded), processes_)->needs()).total <= available_;
+      return estimate_memory(other, backend_.plan(std::move(loaded), processes_)->needs()).total() <= available_;
     } catch (const Error&) {
       return false;  // the data or the mesh does not divide into such batches
     }
   }
   bool fits(std::int64_t size, std::int64_t microbatches) const {
-    return fits([&] { return with_batches(setup_, size, microbatches); });
+    return fits([&] { return setup::with_batches(setup_, size, microbatches); });
   }
 
   // Tries smaller batches, each of at most half the size of the one before. Returns the first size with which the
@@ -162,7 +162,7 @@ class SmallerRuns {
     const spec::Fsdp* const fsdp = setup_.member_spec().fsdp();
     const int now = fsdp != nullptr && fsdp->axes == setup_.member_spec().mesh.roles.data ? fsdp->stage : 0;
     for (int next = now + 1; next <= 3; ++next) {
-      if (fits([&] { return with_sharding(setup_, next); })) return next;
+      if (fits([&] { return setup::with_sharding(setup_, next); })) return next;
     }
     return 0;
   }
@@ -176,7 +176,7 @@ class SmallerRuns {
     return axes.size() == 1 ? names : "[" + names + "]";
   }
 
-  const Setup& setup_;
+  const setup::Setup& setup_;
   const Backend& backend_;
   const Source& source_;
   const Processes processes_;
@@ -185,9 +185,9 @@ class SmallerRuns {
 
 }  // namespace
 
-void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source,
-                  const Processes& processes) {
-  if (!estimate.available || estimate.total <= *estimate.available) return check_memory(estimate, setup.batch);
+void check_memory(const setup::MemoryEstimate& estimate, const setup::Setup& setup, const Backend& backend,
+                  const Source& source, const Processes& processes) {
+  if (!estimate.available || estimate.total() <= *estimate.available) return setup::check_memory(estimate, setup.batch);
   const SmallerRuns smaller(setup, backend, source, processes, *estimate.available);
   std::string help;
   if (const auto& ensemble = setup.spec().ensemble) {
@@ -198,7 +198,7 @@ void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Back
     }
   }
   if (help.empty()) help = smaller.in_words();
-  check_memory(estimate, setup.batch, std::move(help));
+  setup::check_memory(estimate, setup.batch, std::move(help));
 }
 
 }  // namespace pmaptrain::train

@@ -11,12 +11,12 @@
 namespace pmaptrain::train {
 
 // The estimate for a run whose backend needs `needs`, with `members` of its members (none: all).
-MemoryEstimate estimate_memory(const Setup& setup, const MemoryNeeds& needs,
-                               std::optional<std::int64_t> members = std::nullopt);
+setup::MemoryEstimate estimate_memory(const setup::Setup& setup, const MemoryNeeds& needs,
+                                      std::optional<std::int64_t> members = std::nullopt);
 // Throws Error (resource) if the run of `source` does not fit into these processes. The message suggests what would
 // fit, which is found by planning: a number of members of an ensemble; else a number of GPUs, a batch size, a number of
 // microbatches.
-void check_memory(const MemoryEstimate& estimate, const Setup& setup, const Backend& backend, const Source& source,
-                  const Processes& processes = {});
+void check_memory(const setup::MemoryEstimate& estimate, const setup::Setup& setup, const Backend& backend,
+                  const Source& source, const Processes& processes = {});
 
 }  // namespace pmaptrain::train

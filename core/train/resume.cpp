@@ -37,9 +37,9 @@ std::vector<spec::ChangedKey> changed_keys(const RunConfig& run, const spec::Loa
 
 std::string shown(const std::string& value) { return value.empty() ? "nothing" : value; }
 
-void check_step(const RunState& state, std::int64_t step) {
+void check_step(const run::RunState& state, std::int64_t step) {
   if (state.step == step) return;
-  fail_data("the checkpoint " + checkpoint_name(step) + " is damaged: its state is of step " +
+  fail_data("the checkpoint " + run::checkpoint_name(step) + " is damaged: its state is of step " +
             std::to_string(state.step));
 }
 
@@ -52,27 +52,27 @@ void refuse_lost_checkpoints(const fs::path& run) {
   if (!ended && !odd) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
     // --overwrite was interrupted after it had renamed the checkpoints: the rest was about to be removed.
-    if (is_temporary_name(entry.path().filename().string(), "checkpoints")) return;
+    if (run::is_temporary_name(entry.path().filename().string(), "checkpoints")) return;
   }
   fail_data("'" + run.string() + "' has no checkpoint to resume from" + (ended ? ", though its run has ended" : ""),
             "--overwrite begins the run anew and removes what is left of it");
 }
 
 // A damaged best checkpoint counts as none: the next evaluation becomes the best.
-void check_best(const fs::path& run, RunState& state, std::vector<std::string>& damaged) {
-  const std::string best = best_folder(state);
-  if (best.empty() || best == checkpoint_name(state.step)) return;
+void check_best(const fs::path& run, run::RunState& state, std::vector<std::string>& damaged) {
+  const std::string best = run::best_folder(state);
+  if (best.empty() || best == run::checkpoint_name(state.step)) return;
   try {
-    load_checkpoint(run / "checkpoints" / best);
+    run::load_checkpoint(run / "checkpoints" / best);
   } catch (const Error& error) {
     if (error.status() != ExitStatus::data) throw;
-    for (MemberState& member : state.members) member.best.reset();
+    for (run::MemberState& member : state.members) member.best.reset();
     damaged.push_back("the best checkpoint is lost: " + error.diagnostics().front().message);
   }
 }
 
 // What an evaluation had of a metric, of the split on which the best is selected.
-std::optional<double> value_of(const MemberState& state, const std::string& metric) {
+std::optional<double> value_of(const run::MemberState& state, const std::string& metric) {
   const auto validation = state.measures.find("validation");
   const auto split = validation != state.measures.end() ? validation : state.measures.find("test");
   if (split == state.measures.end()) return std::nullopt;
@@ -85,33 +85,33 @@ std::optional<double> value_of(const MemberState& state, const std::string& metr
 // Where the config selects the best by another metric or mode than the run, the best checkpoint so far stays the best,
 // with what its evaluation had of the new metric: it is kept until another is better. Without that number it is none.
 // Returns what to say; nothing changes where members have ended, whose best no evaluation can replace.
-std::string rebase_best(const fs::path& run, RunState& state, const spec::TrainSpec& spec) {
+std::string rebase_best(const fs::path& run, run::RunState& state, const spec::TrainSpec& spec) {
   const auto& best = spec.checkpoint.best;
-  const std::string folder = best_folder(state);
+  const std::string folder = run::best_folder(state);
   if (!best || folder.empty()) return "";
   const std::string mode = spec::to_string(mode_of(*best));
-  const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const MemberState& member) {
+  const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const run::MemberState& member) {
     return member.best && (member.best->metric != best->metric || state.best_mode != mode);
   });
   const bool has_ended = std::any_of(state.members.begin(), state.members.end(),
-                                     [](const MemberState& member) { return !member.finished.empty(); });
+                                     [](const run::MemberState& member) { return !member.finished.empty(); });
   if (found == state.members.end() || has_ended) return "";
   std::string text = "train.checkpoint.best selects by " + best->metric + " (" + mode + ") now, and by " +
                      found->best->metric + " (" + state.best_mode + ") before: ";
-  const RunState then = load_run_state(run / "checkpoints" / folder);
+  const run::RunState then = run::load_run_state(run / "checkpoints" / folder);
   bool is_known = true;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
-    MemberState& member = state.members[m];
+    run::MemberState& member = state.members[m];
     if (!member.best) continue;
-    const MemberState& at_best = then.members.at(m);
+    const run::MemberState& at_best = then.members.at(m);
     const std::optional<double> value = value_of(at_best, best->metric);
     is_known = is_known && value.has_value();
     if (value && state.members.size() == 1) {
       text += "step " + with_commas(member.best->step) + ", the best so far, has " + best->metric + " " +
-              compact(*value) + ", and ";
+              run::compact(*value) + ", and ";
     }
     if (value) {
-      member.best = Best{member.best->step, best->metric, *value, value_of(at_best, "loss")};
+      member.best = run::Best{member.best->step, best->metric, *value, value_of(at_best, "loss")};
     } else {
       member.best.reset();
     }
@@ -201,11 +201,11 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
 }
 
 std::optional<ResumePoint> own_resume_point(const fs::path& run, const spec::TrainSpec* spec) {
-  const std::vector<std::int64_t> steps = checkpoint_steps(run);
+  const std::vector<std::int64_t> steps = run::checkpoint_steps(run);
   std::vector<std::string> damaged;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      ResumePoint point{load_checkpoint(run / "checkpoints" / checkpoint_name(*step)), steps.back(), {}};
+      ResumePoint point{run::load_checkpoint(run / "checkpoints" / run::checkpoint_name(*step)), steps.back(), {}};
       check_step(point.checkpoint.state, *step);
       check_best(run, point.checkpoint.state, damaged);
       if (spec != nullptr) {
@@ -229,18 +229,18 @@ std::optional<ResumePoint> own_resume_point(const fs::path& run, const spec::Tra
 
 }  // namespace
 
-std::optional<ResumePoint> find_resume_point(const fs::path& run, const FirstProcess& first,
+std::optional<ResumePoint> find_resume_point(const fs::path& run, const run::FirstProcess& first,
                                              const spec::TrainSpec* spec) {
   std::optional<ResumePoint> point;
   if (first.is_this()) point = own_resume_point(run, spec);
   if (first.is_alone()) return point;
   if (first.text([&] { return std::string(point ? "found" : "none"); }) == "none") return std::nullopt;
   if (!point) point.emplace();
-  point->checkpoint = checkpoint_of(first, std::move(point->checkpoint));
+  point->checkpoint = run::checkpoint_of(first, std::move(point->checkpoint));
   return point;
 }
 
-RunConfig read_run_config(const fs::path& run, const FirstProcess& first) {
+RunConfig read_run_config(const fs::path& run, const run::FirstProcess& first) {
   return {run, first.text([&] { return read_text(run / "config.yaml"); })};
 }
 
@@ -267,7 +267,7 @@ std::string blocks_override(const RunConfig& run, const spec::Loaded& loaded) {
 }
 
 std::vector<std::string> check_config_continues(const RunConfig& run, const spec::Loaded& loaded,
-                                                const data::Contents& contents) {
+                                                const input::Contents& contents) {
   std::vector<std::string> notes;
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
@@ -280,7 +280,7 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
     return true;
   });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
-    if (!spec::is_path(key.path) || !data::has_same_keys(contents, loaded, key.path)) return false;
+    if (!spec::is_path(key.path) || !input::has_same_keys(contents, loaded, key.path)) return false;
     const bool is_told = std::any_of(loaded.facts.begin(), loaded.facts.end(), [&](const std::string& note) {
       return note.starts_with(key.path + " is ");  // by find_data()
     });
@@ -298,11 +298,12 @@ std::vector<spec::ChangedKey> taken_from_config(const RunConfig& run, const spec
   return keys;
 }
 
-std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, const RunState& state, Setup& setup) {
+std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, const run::RunState& state,
+                                    setup::Setup& setup) {
   std::vector<std::string> warnings;
   for (const spec::ChangedKey& key : keys) {
     std::string text = key.path + " changes from " + shown(key.before) + " to " + shown(key.after) +
-                       (key.is_default ? ", the default" : in_parentheses(key.place));
+                       (key.is_default ? ", the default" : setup::in_parentheses(key.place));
     const bool is_over = key.path == "train.duration" && setup.timetable.steps <= state.step;
     if (is_over) {
       text += ": the run then ends at step " + with_commas(setup.timetable.steps) + ", and is at step " +
@@ -315,7 +316,7 @@ std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, c
   return warnings;
 }
 
-bool stays_finished(const MemberState& member, const RunState& run, const spec::TrainSpec& spec) {
+bool stays_finished(const run::MemberState& member, const run::RunState& run, const spec::TrainSpec& spec) {
   if (member.left_behind || (!member.finished.empty() && member.steps < run.step)) return true;
   if (member.finished == "early_stopping") {
     return spec.early_stopping && continues_early_stopping(member.early_stopping, *spec.early_stopping) &&
@@ -326,19 +327,19 @@ bool stays_finished(const MemberState& member, const RunState& run, const spec::
   return !member.finished.empty();
 }
 
-bool stays_finished(const RunState& run, const spec::TrainSpec& spec) {
+bool stays_finished(const run::RunState& run, const spec::TrainSpec& spec) {
   return std::all_of(run.members.begin(), run.members.end(),
-                     [&](const MemberState& member) { return stays_finished(member, run, spec); });
+                     [&](const run::MemberState& member) { return stays_finished(member, run, spec); });
 }
 
-std::vector<std::string> why_finished(const RunState& state) {
+std::vector<std::string> why_finished(const run::RunState& state) {
   MemberTexts texts;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
     const std::string& why = state.members[m].finished_why;
     if (!why.empty()) texts.add(static_cast<std::int64_t>(m), why, false);
   }
   std::vector<std::string> reasons;
-  for (Warned& told : texts.take(state.is_ensemble)) reasons.push_back(std::move(told.text));
+  for (run::Warned& told : texts.take(state.is_ensemble)) reasons.push_back(std::move(told.text));
   return reasons;
 }
 
@@ -346,9 +347,9 @@ namespace {
 
 // How to continue a run that has ended. Looks at the members that finished at the run's last step; members that
 // finished earlier cannot continue.
-std::string advice(const RunState& state, const spec::TrainSpec& spec, std::int64_t steps) {
+std::string advice(const run::RunState& state, const spec::TrainSpec& spec, std::int64_t steps) {
   std::string finished;
-  for (const MemberState& member : state.members) {
+  for (const run::MemberState& member : state.members) {
     if (member.finished.empty() || member.left_behind || member.steps < state.step) continue;
     finished = member.finished;
   }
@@ -363,9 +364,9 @@ std::string advice(const RunState& state, const spec::TrainSpec& spec, std::int6
 
 }  // namespace
 
-std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& state, const spec::TrainSpec& spec,
-                                         const Timetable& times, std::optional<std::int64_t> max_steps,
-                                         const FirstProcess& first) {
+std::optional<FinishedRun> find_finished(const fs::path& run, const run::RunState& state, const spec::TrainSpec& spec,
+                                         const step::Timetable& times, std::optional<std::int64_t> max_steps,
+                                         const run::FirstProcess& first) {
   const std::int64_t steps = std::min(times.steps, max_steps.value_or(times.steps));
   const bool finished = stays_finished(state, spec);
   const bool evaluates = state.evaluation_is_due && times.eval_every > 0;
@@ -375,12 +376,18 @@ std::optional<FinishedRun> find_finished(const fs::path& run, const RunState& st
     return fs::exists(run / "summary.json", error) ? read_text(run / "summary.json") : std::string();
   });
   if (summary.empty()) return std::nullopt;  // the run was killed just before it ended
-  std::optional<Ended> ended = parse_summary(summary);
+  std::optional<run::Ended> ended = run::parse_summary(summary);
   if (!ended || ended->steps != state.step) return std::nullopt;
   const bool guarded = finished && ended->exit_status == static_cast<int>(ExitStatus::guard);
   if (ended->exit_status != 0 && !guarded) return std::nullopt;  // it failed, or a signal left work undone
   ended->run_dir = run.string();
   return FinishedRun{*ended, advice(state, spec, times.steps)};
+}
+
+void check_newest(const ResumePoint& point, const fs::path& run) {
+  const std::vector<std::int64_t> steps = run::checkpoint_steps(run);
+  if (!steps.empty() && steps.back() == point.newest_step) return;
+  fail_resource("another pmaptrain has just written the run folder '" + run.string() + "'", "resume it again");
 }
 
 }  // namespace pmaptrain::train

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/run/records/lines.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/change.h"
 #include "core/train/changes.h"
 #include "core/train/decisions.h"
@@ -20,30 +21,30 @@ namespace pmaptrain::train {
 namespace {
 
 // Notes about members that stay where they ended while others continue.
-std::vector<std::string> frozen_members(const RunState& state, const spec::TrainSpec& spec) {
+std::vector<std::string> frozen_members(const run::RunState& state, const spec::TrainSpec& spec) {
   if (stays_finished(state, spec)) return {};
   MemberTexts texts;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
-    const MemberState& member = state.members[m];
+    const run::MemberState& member = state.members[m];
     if (!stays_finished(member, state, spec)) continue;
     texts.add(static_cast<std::int64_t>(m),
-              "ended by " + reason_text(member.finished) + " before the others, and not continued", false);
+              "ended by " + run::reason_text(member.finished) + " before the others, and not continued", false);
   }
   std::vector<std::string> notes;
-  for (Warned& told : texts.take(true)) notes.push_back(std::move(told.text));
+  for (run::Warned& told : texts.take(true)) notes.push_back(std::move(told.text));
   return notes;
 }
 
 // Throws Error if the config selects the best by another metric or mode although some members do not continue: their
 // best parameters were selected by the run's metric and mode, and no later evaluation can select others.
-void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
+void check_frozen_best(const run::RunState& state, const spec::TrainSpec& spec) {
   const auto& best = spec.checkpoint.best;
   if (!best || stays_finished(state, spec)) return;
   const std::string mode = spec::to_string(mode_of(*best));
   std::vector<std::int64_t> frozen;
   std::string metric;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
-    const MemberState& member = state.members[m];
+    const run::MemberState& member = state.members[m];
     if (!member.best || !stays_finished(member, state, spec)) continue;
     if (member.best->metric == best->metric && state.best_mode == mode) continue;
     frozen.push_back(static_cast<std::int64_t>(m));
@@ -58,8 +59,9 @@ void check_frozen_best(const RunState& state, const spec::TrainSpec& spec) {
       ExitStatus::usage,
       Diagnostic{"config", best->place,
                  "--resume cannot change train.checkpoint.best from " + shown(metric, state.best_mode) + " to " +
-                     shown(best->metric, mode) + ": " + names_of(frozen) + (one ? " has" : " have") + " ended, and " +
-                     (one ? "its best checkpoint was" : "their best checkpoints were") + " selected by the former",
+                     shown(best->metric, mode) + ": " + run::names_of(frozen) + (one ? " has" : " have") +
+                     " ended, and " + (one ? "its best checkpoint was" : "their best checkpoints were") +
+                     " selected by the former",
                  "leave train.checkpoint.best as the run has it, or begin another run (--name)"});
 }
 
@@ -157,14 +159,14 @@ std::int64_t schedule_began_after(const spec::Loaded& loaded) {
 
 }  // namespace
 
-Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify) {
+setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state, bool verify) {
   const auto make = [&] {
     try {
-      return make_setup(loaded, schedule_origin(state), &state.encoding);
+      return setup::make_setup(loaded, schedule_origin(state), &state.encoding);
     } catch (const Error& error) {
       std::string changed;
       try {
-        changed = data::difference(state.contents, data::contents_of(loaded, verify));
+        changed = input::difference(state.contents, input::contents_of(loaded, verify));
       } catch (const Error&) {
         std::vector<Diagnostic> diagnostics = error.diagnostics();
         diagnostics.back().notes.push_back(
@@ -175,11 +177,11 @@ Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify
       throw;
     }
   };
-  Setup setup = make();
-  setup.contents = data::contents_of(loaded, verify);
-  for (data::Content& content : setup.contents) {
-    for (const data::Content& before : state.contents) {
-      if (before.key == content.key && content.whole.empty() && data::is_same(before, content)) {
+  setup::Setup setup = make();
+  setup.contents = input::contents_of(loaded, verify);
+  for (input::Content& content : setup.contents) {
+    for (const input::Content& before : state.contents) {
+      if (before.key == content.key && content.whole.empty() && input::is_same(before, content)) {
         content.whole = before.whole;
       }
     }
@@ -187,7 +189,7 @@ Setup make_resumed_setup(spec::Loaded loaded, const RunState& state, bool verify
   return setup;
 }
 
-std::vector<std::string> check_data_continues(const RunState& state, const Setup& setup) {
+std::vector<std::string> check_data_continues(const run::RunState& state, const setup::Setup& setup) {
   const auto refuse = [&](std::string_view what, std::int64_t before, std::int64_t now, const Place& place) {
     if (before == now) return;
     throw Error(ExitStatus::usage, Diagnostic{"config", place,
@@ -196,7 +198,7 @@ std::vector<std::string> check_data_continues(const RunState& state, const Setup
                                               "begin another run (--name)"});
   };
   const Place& source = setup.spec().data.source_place;
-  const std::string changed = data::difference(state.contents, setup.contents);
+  const std::string changed = input::difference(state.contents, setup.contents);
   const bool may_be_repaired = !state.encoding.skipped.empty();
   const std::string skipped = changed_skipped(state.encoding.skipped, setup.source.encoding.skipped);
   if (!may_be_repaired) {
@@ -212,19 +214,19 @@ std::vector<std::string> check_data_continues(const RunState& state, const Setup
   if (may_be_repaired && !changed.empty()) {
     notes.push_back(changed + ": rows that the run left out may have been repaired, and are left out again");
   }
-  for (const data::Content& content : setup.contents) {
+  for (const input::Content& content : setup.contents) {
     const auto before = std::find_if(state.contents.begin(), state.contents.end(),
-                                     [&](const data::Content& one) { return one.key == content.key; });
+                                     [&](const input::Content& one) { return one.key == content.key; });
     if (content.whole.empty() || before == state.contents.end() || !before->whole.empty()) continue;
     notes.push_back("the run has a hash of a sample of '" + content.path +
                     "', which was compared; of all bytes it has one from now on");
   }
   if (!setup.optimizer().schedule) return notes;
-  const Schedule& schedule = *setup.optimizer().schedule;
+  const schedules::Schedule& schedule = *setup.optimizer().schedule;
   const std::int64_t steps = setup.timetable.steps - schedule_began_after(setup.loaded);  // the steps of the schedule
   const std::int64_t length = std::max(state.schedule_steps, end_of(schedule).value_or(steps));
   if (steps <= length) return notes;
-  const double rate = rate_after(schedule, schedule.began_at.value_or(0) + length);
+  const double rate = step::rate_after(schedule, schedule.began_at.value_or(0) + length);
   const std::string ended = "the schedule of the learning rate was for " + counted(length, "step");
   if (rate != 0) {
     notes.push_back(ended + "; the rate from there on is " + exact(rate));

@@ -8,7 +8,7 @@
 #include "core/base/version.h"
 #include "core/evaluate/evaluator.h"
 #include "core/run/records/tensorboard.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/setup/values.h"
 #include "core/train/resume.h"
 
@@ -26,12 +26,12 @@ std::vector<Event> values_of(std::map<std::int64_t, Event> by_member) {
 
 }  // namespace
 
-RunReport::RunReport(const Setup& setup, Module& module)
+RunReport::RunReport(const setup::Setup& setup, Module& module)
     : setup_(setup), module_(module), reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
-void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
-                      std::int64_t steps, const std::string& workers, std::span<const std::string> notes,
-                      const RunState* resumed) {
+void RunReport::begin(std::span<run::Consumer* const> consumers, const run::RunFolder& folder,
+                      const std::string& run_dir, std::int64_t steps, const std::string& workers,
+                      std::span<const std::string> notes, const run::RunState* resumed) {
   begin_ = logged_at_ = Clock::now();
   if (resumed != nullptr) {
     begin_ -= duration_of(resumed->seconds);
@@ -40,20 +40,20 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
     logged_examples_ = examples_until(resumed->step);
     first_step_ = resumed->step;
     for (std::size_t m = 0; m < reported_.size(); ++m) {
-      const MemberState& state = resumed->members[m];
+      const run::MemberState& state = resumed->members[m];
       const bool is_undone = state.last_step && state.last_step->step > state.steps &&
                              stays_finished(state, *resumed, setup_.spec().train);
       reported_[m] = {state.logged_step, 0,  state.last_step, is_undone,
                       state.last_epoch,  -1, state.measures,  state.confusions};
       for (const auto& [split, measures] : state.measures) reported_[m].evaluated_at[split] = state.evaluated_step;
       logged_step_ = std::max(logged_step_, state.logged_step);
-      const MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
+      const run::MemberNumber number = setup_.member_number(static_cast<std::int64_t>(m));
       if (reported_[m].last_step) reported_[m].last_step->member = number;
       if (reported_[m].unreported) reported_[m].unreported->member = number;
     }
   }
   consumers_.assign(consumers.begin(), consumers.end());
-  const Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
+  const run::Warn warn = [this](const std::string& text) { recorder_warnings_.push_back(text); };
   records_.emplace(folder.place("metrics.jsonl"), folder.place("log.txt"), folder.place("summary.json"),
                    std::string(version), warn);
   consumers_.push_back(&*records_);
@@ -64,30 +64,30 @@ void RunReport::begin(std::span<Consumer* const> consumers, const RunFolder& fol
                                 first_step);
   }
   emit(started(run_dir, steps, workers, first_step));
-  for (const std::string& warning : setup_.loaded.warnings) emit(Warned{warning});
-  for (const std::string& note : notes) emit(Warned{note});
-  for (const std::string& warning : setup_.warnings) emit(Warned{warning});
-  for (const std::string& warning : folder.warnings()) emit(Warned{warning});
+  for (const std::string& warning : setup_.loaded.warnings) emit(run::Warned{warning});
+  for (const std::string& note : notes) emit(run::Warned{note});
+  for (const std::string& warning : setup_.warnings) emit(run::Warned{warning});
+  for (const std::string& warning : folder.warnings()) emit(run::Warned{warning});
   if (resumed != nullptr) tell_changes(resumed->changes.size());
 }
 
 // Emits the run's changes after the first `reported` ones, which the checkpoint already has. They are on the disk
 // before the first step to which they apply.
 void RunReport::tell_changes(std::size_t reported) {
-  const std::vector<Changed> changes = all_changes();
+  const std::vector<run::Changed> changes = all_changes();
   for (std::size_t i = reported; i < changes.size(); ++i) emit(changes[i]);
   if (reported < changes.size()) records_->flush();
 }
 
-std::vector<Changed> RunReport::all_changes() const {
-  std::vector<Changed> all;
+std::vector<run::Changed> RunReport::all_changes() const {
+  std::vector<run::Changed> all;
   for (const spec::Change& change : setup_.loaded.changes) {
     all.push_back({change.step, epoch_of(change.step), change.key, change.before, change.value});
   }
   return all;
 }
 
-void RunReport::save(RunState& state, std::int64_t step) const {
+void RunReport::save(run::RunState& state, std::int64_t step) const {
   state.seconds = seconds_since(begin_);
   state.epoch_seconds = state.seconds - epoch_began_;
   // The line of a step that the guard has undone is not part of the state.
@@ -105,7 +105,7 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   for (std::size_t m = 0; m < reported_.size(); ++m) {
     const auto number = static_cast<std::int64_t>(m);
     const Reported& reported = reported_[m];
-    MemberState& member = state.members[m];
+    run::MemberState& member = state.members[m];
     member.logged_step =
         cuts_line && reported.logged_step > member.steps ? reported.logged_before : reported.logged_step;
     member.measures = reported.measures;
@@ -125,10 +125,10 @@ void RunReport::save(RunState& state, std::int64_t step) const {
   }
 }
 
-Started RunReport::started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
-                           std::int64_t first_step) const {
+run::Started RunReport::started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
+                                std::int64_t first_step) const {
   const std::int64_t steps_per_epoch = setup_.timetable.steps_per_epoch;
-  Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
+  run::Started event{setup_.spec().name, run_dir, first_step, steps, steps_per_epoch, {}, spec::members(setup_.spec())};
   event.epochs = (setup_.timetable.steps + steps_per_epoch - 1) / steps_per_epoch;
   const spec::TrainSpec& train = setup_.spec().train;
   if (train.checkpoint.best) {
@@ -138,7 +138,7 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, const
     event.best_metric = train.early_stopping->metric;
     event.largest_is_best = mode_of(*train.early_stopping) == spec::Mode::max;
   }
-  const data::BatchPlan& batch = setup_.batch;
+  const BatchPlan& batch = setup_.batch;
   event.description.push_back(setup_.source.description);
   if (const auto& ensemble = setup_.spec().ensemble) {
     std::vector<std::string> varied;
@@ -158,12 +158,12 @@ Started RunReport::started(const std::string& run_dir, std::int64_t steps, const
   return event;
 }
 
-void RunReport::emit(const Event& event) {
-  for (Consumer* consumer : consumers_) consumer->on(event);
+void RunReport::emit(const run::Event& event) {
+  for (run::Consumer* consumer : consumers_) consumer->on(event);
   while (!recorder_warnings_.empty()) {
-    const Event warning = Warned{recorder_warnings_.back()};
+    const run::Event warning = run::Warned{recorder_warnings_.back()};
     recorder_warnings_.pop_back();
-    for (Consumer* consumer : consumers_) consumer->on(warning);
+    for (run::Consumer* consumer : consumers_) consumer->on(warning);
   }
 }
 
@@ -198,8 +198,8 @@ void RunReport::log(std::int64_t step, std::span<const std::int64_t> members) {
     }
   }
   lines.merge(read_lines(step, read));
-  std::vector<Logged> in_order = values_of(std::move(lines));
-  for (Logged& line : in_order) {
+  std::vector<run::Logged> in_order = values_of(std::move(lines));
+  for (run::Logged& line : in_order) {
     line.seconds = in_order.front().seconds;  // the members took the step together
     line.examples_per_second = in_order.front().examples_per_second;
   }
@@ -256,8 +256,8 @@ void RunReport::note_epoch(std::int64_t step, std::span<const std::int64_t> memb
 }
 
 void RunReport::report_left_behind(std::int64_t step, std::span<const std::int64_t> members) {
-  const std::vector<Logged> lines = values_of(last_lines(step, members));
-  const std::vector<EpochEnded> epochs = values_of(last_epochs(step, members));
+  const std::vector<run::Logged> lines = values_of(last_lines(step, members));
+  const std::vector<run::EpochEnded> epochs = values_of(last_epochs(step, members));
   note(lines);
   note(epochs);
   records_->write_metrics(lines);
@@ -265,11 +265,11 @@ void RunReport::report_left_behind(std::int64_t step, std::span<const std::int64
 }
 
 RunReport::Lines RunReport::read_lines(std::int64_t step, std::span<const std::int64_t> members) const {
-  std::vector<Handle> outputs = {module_.output(train_entry, setup_.roles.used_learning_rate),
-                                 module_.output(train_entry, setup_.roles.grad_norm)};
-  for (const std::size_t mean : setup_.roles.means) outputs.push_back(module_.output(train_entry, mean));
-  auto numbers = numbers_of(module_, outputs, members);
-  Logged event;
+  std::vector<Handle> outputs = {module_.output(setup::train_entry, setup_.roles.used_learning_rate),
+                                 module_.output(setup::train_entry, setup_.roles.grad_norm)};
+  for (const std::size_t mean : setup_.roles.means) outputs.push_back(module_.output(setup::train_entry, mean));
+  auto numbers = setup::numbers_of(module_, outputs, members);
+  run::Logged event;
   event.step = step;
   event.epoch = epoch_of(step);
   event.seconds = seconds_since(begin_);
@@ -288,16 +288,16 @@ RunReport::Lines RunReport::read_lines(std::int64_t step, std::span<const std::i
   return lines;
 }
 
-void RunReport::note(const std::vector<Logged>& lines) {
-  for (const Logged& line : lines) {
+void RunReport::note(const std::vector<run::Logged>& lines) {
+  for (const run::Logged& line : lines) {
     Reported& reported = reported_of(line.member.value_or(0));
     reported.logged_before = std::exchange(reported.logged_step, line.step);
     if (line.step == 1) reported.first_loss = line.measures.front().second;
   }
 }
 
-void RunReport::note(const std::vector<EpochEnded>& epochs) {
-  for (const EpochEnded& epoch : epochs) {
+void RunReport::note(const std::vector<run::EpochEnded>& epochs) {
+  for (const run::EpochEnded& epoch : epochs) {
     Reported& reported = reported_of(epoch.member.value_or(0));
     reported.reported_epoch_at = epoch.step;
     reported.measures["train"] = epoch.measures;
@@ -307,10 +307,10 @@ void RunReport::note(const std::vector<EpochEnded>& epochs) {
 }
 
 // Emits one event for each step, because members may have ended at different steps.
-void RunReport::report(std::vector<Logged> lines) {
+void RunReport::report(std::vector<run::Logged> lines) {
   if (lines.empty()) return;
-  std::map<std::int64_t, std::vector<Logged>> by_step;
-  for (Logged& line : lines) by_step[line.step].push_back(std::move(line));
+  std::map<std::int64_t, std::vector<run::Logged>> by_step;
+  for (run::Logged& line : lines) by_step[line.step].push_back(std::move(line));
   const std::int64_t step = by_step.rbegin()->first;
   logged_at_ = Clock::now();
   logged_examples_ = examples_until(step);
@@ -322,20 +322,20 @@ void RunReport::report(std::vector<Logged> lines) {
   }
 }
 
-void RunReport::report(std::vector<EpochEnded> epochs) {
-  std::erase_if(epochs, [](const EpochEnded& epoch) { return epoch.examples == 0; });
+void RunReport::report(std::vector<run::EpochEnded> epochs) {
+  std::erase_if(epochs, [](const run::EpochEnded& epoch) { return epoch.examples == 0; });
   if (epochs.empty()) return;
   note(epochs);
   emit(std::move(epochs));
 }
 
 void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> members) {
-  const Timetable& times = setup_.timetable;
+  const step::Timetable& times = setup_.timetable;
   const bool is_logged = times.log_every > 0 && times.log_every <= times.steps_per_epoch;
   const bool reports = is_logged || logged_step_ == step;
-  std::vector<EpochEnded> epochs = values_of(read_epochs(step, members));
+  std::vector<run::EpochEnded> epochs = values_of(read_epochs(step, members));
   if (!reports) {
-    for (EpochEnded& epoch : epochs) {
+    for (run::EpochEnded& epoch : epochs) {
       Reported& reported = reported_of(epoch.member.value_or(0));
       reported.note_course(epoch);
       reported.unreported = std::move(epoch);
@@ -346,7 +346,7 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
   epoch_began_ = seconds_since(begin_);
   epoch_began_after_ = step;
   const auto clear = [&](std::size_t input) {
-    const Handle value = module_.input(train_entry, input);
+    const Handle value = module_.input(setup::train_entry, input);
     const std::vector<std::byte> zeros(module_.slice_bytes(value));
     Ticket cleared;
     for (const std::int64_t member : members) cleared = module_.write(value, {every_device, member}, zeros);
@@ -358,10 +358,10 @@ void RunReport::end_epoch(std::int64_t step, std::span<const std::int64_t> membe
 
 // If every step of a member was skipped there are no examples, and so no means.
 RunReport::Epochs RunReport::read_epochs(std::int64_t step, std::span<const std::int64_t> members) const {
-  std::vector<Handle> inputs = {module_.input(train_entry, setup_.roles.epoch_examples)};
-  for (const std::size_t sum : setup_.roles.epoch_sums) inputs.push_back(module_.input(train_entry, sum));
-  auto numbers = numbers_of(module_, inputs, members);
-  EpochEnded event;
+  std::vector<Handle> inputs = {module_.input(setup::train_entry, setup_.roles.epoch_examples)};
+  for (const std::size_t sum : setup_.roles.epoch_sums) inputs.push_back(module_.input(setup::train_entry, sum));
+  auto numbers = setup::numbers_of(module_, inputs, members);
+  run::EpochEnded event;
   event.step = step;
   event.epoch = epoch_of(step);
   // If epochs have one step, end_epoch() is not called for each of them.
@@ -383,12 +383,12 @@ RunReport::Epochs RunReport::read_epochs(std::int64_t step, std::span<const std:
 }
 
 // The time of evaluations does not count as training time.
-void RunReport::report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps,
-                                   const std::string& checkpoint) {
+void RunReport::report_evaluations(const std::vector<evaluate::Evaluation>& evaluations,
+                                   std::span<const std::int64_t> steps, const std::string& checkpoint) {
   logged_at_ += duration_of(evaluations.front().seconds);
-  std::vector<Evaluated> events;
+  std::vector<run::Evaluated> events;
   for (std::size_t i = 0; i < evaluations.size(); ++i) {
-    const Evaluation& found = evaluations[i];
+    const evaluate::Evaluation& found = evaluations[i];
     if (checkpoint.empty()) {
       Reported& reported = reported_of(found.member);
       reported.measures[found.split] = found.measures;
@@ -406,7 +406,7 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   if (first_step_ > 0 || setup_.spec().model.initial_from || !reported.first_loss || !reported.last_epoch)
     return std::nullopt;
   if (reported.first_epoch->epoch == reported.last_epoch->epoch) return std::nullopt;
-  const auto loss = [](const EpochEnded& epoch) { return epoch.measures.front().second; };
+  const auto loss = [](const run::EpochEnded& epoch) { return epoch.measures.front().second; };
   const LossCourse course{loss(*reported.first_epoch), loss(*reported.last_epoch)};
   // The loss of a perfect fit cannot decrease.
   constexpr double rounding = 1e-12;
@@ -419,14 +419,14 @@ std::optional<LossCourse> RunReport::stuck_loss(std::int64_t member) const {
   return never_fell || never_moved ? std::optional(course) : std::nullopt;
 }
 
-void RunReport::add_totals(Ended& ended, std::int64_t steps) const {
+void RunReport::add_totals(run::Ended& ended, std::int64_t steps) const {
   ended.steps = steps;
   ended.epochs = steps / setup_.timetable.steps_per_epoch;
   ended.examples_seen = examples_until(steps);
   ended.examples_skipped = ended.epochs * setup_.batch.skipped_per_epoch;
   for (std::size_t m = 0; m < reported_.size(); ++m) {
     const Reported& reported = reported_[m];
-    MemberEnded& member = ended.members[m];
+    run::MemberEnded& member = ended.members[m];
     for (const std::string split : {"train", "validation", "test"}) {
       const auto found = reported.measures.find(split);
       if (found == reported.measures.end()) continue;

@@ -18,27 +18,31 @@
 #include "core/setup/setup.h"
 #include "core/train/worth.h"
 
-namespace pmaptrain::train {
-
+namespace pmaptrain::evaluate {
 struct Evaluation;
+}
+
+namespace pmaptrain::train {
 
 class RunReport {
  public:
   // Both outlive this; `module` is the module that trains.
-  RunReport(const Setup& setup, Module& module);
+  RunReport(const setup::Setup& setup, Module& module);
 
   // Starts the clock and the folder's records, and reports how the run begins: with `steps` steps in all, on `workers`,
   // and, for a resumed run, after `resumed`. `notes` are told after those of the config.
-  void begin(std::span<Consumer* const> consumers, const RunFolder& folder, const std::string& run_dir,
+  void begin(std::span<run::Consumer* const> consumers, const run::RunFolder& folder, const std::string& run_dir,
              std::int64_t steps, const std::string& workers, std::span<const std::string> notes,
-             const RunState* resumed);
+             const run::RunState* resumed);
   // Stores what was reported in a state that already has the steps of the run and its members. `step` is the last step
   // that was run.
-  void save(RunState& state, std::int64_t step) const;
+  void save(run::RunState& state, std::int64_t step) const;
   // Emits an event. Each kind of record that cannot be written is reported once, by an event of its own.
-  void emit(const Event& event);
+  void emit(const run::Event& event);
 
-  void report_progress(std::int64_t step, Measures live) { emit(Progressed{step, epoch_of(step), std::move(live)}); }
+  void report_progress(std::int64_t step, run::Measures live) {
+    emit(run::Progressed{step, epoch_of(step), std::move(live)});
+  }
   // Logs the measures of `step`, which these members have taken. For a member with an undone step (note_undone_step),
   // logs the measures of that step instead.
   void log(std::int64_t step, std::span<const std::int64_t> members);
@@ -60,7 +64,7 @@ class RunReport {
   void report_left_behind(std::int64_t step, std::span<const std::int64_t> members);
   // Reports evaluations. `steps` has the number of steps after which the parameters of each evaluation's member were
   // reached. `checkpoint` is the checkpoint that has these, empty for the last ones.
-  void report_evaluations(const std::vector<Evaluation>& evaluations, std::span<const std::int64_t> steps,
+  void report_evaluations(const std::vector<evaluate::Evaluation>& evaluations, std::span<const std::int64_t> steps,
                           const std::string& checkpoint);
 
   // The course of the member's loss if the loss never decreased: its mean over the last epoch is not below the mean
@@ -69,9 +73,9 @@ class RunReport {
   std::optional<LossCourse> stuck_loss(std::int64_t member) const;
 
   // Sets the totals of a run of `steps` steps from what was reported. `ended` already has its members.
-  void add_totals(Ended& ended, std::int64_t steps) const;
+  void add_totals(run::Ended& ended, std::int64_t steps) const;
 
-  Records& records() { return *records_; }
+  run::Records& records() { return *records_; }
   // Removes the run folder's records from the consumers: from now on, no event is recorded.
   void detach_records() { std::erase(consumers_, &*records_); }
 
@@ -79,26 +83,26 @@ class RunReport {
   std::int64_t epoch_of(std::int64_t step) const;
   std::int64_t examples_until(std::int64_t step) const;
   std::int64_t step_of(std::int64_t member, std::int64_t step) const;
-  Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
-                  std::int64_t first_step) const;
+  run::Started started(const std::string& run_dir, std::int64_t steps, const std::string& workers,
+                       std::int64_t first_step) const;
   void tell_changes(std::size_t reported);
-  std::vector<Changed> all_changes() const;
+  std::vector<run::Changed> all_changes() const;
   // By member. Those that are read from the module are read by all processes together.
-  using Lines = std::map<std::int64_t, Logged>;
-  using Epochs = std::map<std::int64_t, EpochEnded>;
+  using Lines = std::map<std::int64_t, run::Logged>;
+  using Epochs = std::map<std::int64_t, run::EpochEnded>;
   Lines read_lines(std::int64_t step, std::span<const std::int64_t> members) const;
   Epochs read_epochs(std::int64_t step, std::span<const std::int64_t> members) const;
   Lines last_lines(std::int64_t step, std::span<const std::int64_t> members) const;
   Epochs last_epochs(std::int64_t step, std::span<const std::int64_t> members) const;
-  void report(std::vector<EpochEnded> epochs);
-  void note(const std::vector<Logged>& lines);
-  void note(const std::vector<EpochEnded>& epochs);
-  void report(std::vector<Logged> lines);
+  void report(std::vector<run::EpochEnded> epochs);
+  void note(const std::vector<run::Logged>& lines);
+  void note(const std::vector<run::EpochEnded>& epochs);
+  void report(std::vector<run::Logged> lines);
 
-  const Setup& setup_;
+  const setup::Setup& setup_;
   Module& module_;
-  std::vector<Consumer*> consumers_;
-  std::optional<Records> records_;
+  std::vector<run::Consumer*> consumers_;
+  std::optional<run::Records> records_;
   std::vector<std::string> recorder_warnings_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
@@ -108,16 +112,16 @@ class RunReport {
   std::uint64_t bytes_before_line_ = 0;  // the length of metrics.jsonl before the last logged step
   struct Reported {
     std::int64_t logged_step = 0, logged_before = 0;  // the last step that was logged, and the one before
-    std::optional<Logged> last_step;  // an unlogged step of an earlier process, or a step that was undone
+    std::optional<run::Logged> last_step;  // an unlogged step of an earlier process, or a step that was undone
     bool is_undone = false;
-    std::optional<EpochEnded> unreported;      // the last epoch, if its end was not reported
-    std::int64_t reported_epoch_at = -1;       // the step of the last epoch's line
-    std::map<std::string, Measures> measures;  // the last measures, by split
-    Confusions confusions = {};
-    std::map<std::string, std::int64_t> evaluated_at = {};        // by split: the step of the last evaluation
-    std::optional<double> first_loss = {};                        // of the first step
-    std::optional<EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones, reported or not
-    void note_course(const EpochEnded& epoch) {
+    std::optional<run::EpochEnded> unreported;      // the last epoch, if its end was not reported
+    std::int64_t reported_epoch_at = -1;            // the step of the last epoch's line
+    std::map<std::string, run::Measures> measures;  // the last measures, by split
+    run::Confusions confusions = {};
+    std::map<std::string, std::int64_t> evaluated_at = {};             // by split: the step of the last evaluation
+    std::optional<double> first_loss = {};                             // of the first step
+    std::optional<run::EpochEnded> first_epoch = {}, last_epoch = {};  // complete ones, reported or not
+    void note_course(const run::EpochEnded& epoch) {
       if (!first_epoch) first_epoch = epoch;
       last_epoch = epoch;
     }

@@ -12,17 +12,18 @@ bool Saving::is_due_by_clock() const {
   return times_.save_seconds > 0 && seconds_between(saved_at_, coarse_now()) >= times_.save_seconds;
 }
 
-void Saving::save(std::int64_t step, const std::function<RunState()>& state) {
+void Saving::save(std::int64_t step, const std::function<run::RunState()>& state) {
   const Clock::time_point begin = Clock::now();
   finish_write();
   const double waited = seconds_since(begin);
   if (waited > 0.5 && !has_told_wait_) {
     has_told_wait_ = true;
-    report_.emit(Warned{"step " + std::to_string(step) + " waited " + duration(waited) +
-                        " until the checkpoint before was written: the disk is slower than train.checkpoint asks for"});
+    report_.emit(
+        run::Warned{"step " + std::to_string(step) + " waited " + run::duration(waited) +
+                    " until the checkpoint before was written: the disk is slower than train.checkpoint asks for"});
   }
   await_all();
-  const RunState present = state();
+  const run::RunState present = state();
   writer_.save(present);
   saved_step_ = step;
   saved_at_ = Clock::now();
@@ -46,13 +47,13 @@ void Saving::report_failed_write() {
                 Diagnostic{"resource", {}, "a checkpoint could not be written: " + failure->why, {}, {}});
   saved_step_ = -1;
   for (MemberRun& member : members_) member.decisions.revert_best(failure->step);
-  report_.emit(Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
+  report_.emit(run::Warned{"a checkpoint could not be written: " + failure->why + "; training goes on"});
 }
 
-void Saving::save_last(const RunState& state) {
+void Saving::save_last(const run::RunState& state) {
   has_saved_last_ = true;
   report_.records().flush();
-  const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const MemberState& member) {
+  const bool has_finished = std::any_of(state.members.begin(), state.members.end(), [](const run::MemberState& member) {
     return !member.finished.empty() && !member.left_behind;
   });
   if (saved_step_ == state.step && !state.evaluation_is_due && !has_finished) {

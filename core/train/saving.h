@@ -18,7 +18,8 @@ class Saving {
  public:
   // All references outlive this. If several processes carry the run, a failed write ends it, because only the process
   // that writes knows of the failure, and the others would decide by another best evaluation.
-  Saving(const Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report, Agreement& agreement)
+  Saving(const step::Timetable& times, CheckpointWriter& writer, Members& members, RunReport& report,
+         Agreement& agreement)
       : times_(times), writer_(writer), members_(members), report_(report), agreement_(agreement) {}
 
   // Called before the first step. train.checkpoint.every, if it is a time, counts from here.
@@ -32,7 +33,7 @@ class Saving {
 
   // Saves after `step`. Training goes on while the checkpoint is written. `state` is called when the previous write is
   // complete, because the members' states depend on whether it failed.
-  void save(std::int64_t step, const std::function<RunState()>& state);
+  void save(std::int64_t step, const std::function<run::RunState()>& state);
   // Waits for a write in progress, and reports a write that failed.
   void finish_write();
   // Reports a write that failed since the last call. If it was the checkpoint of a member's best evaluation, that
@@ -40,14 +41,14 @@ class Saving {
   void report_failed_write();
 
   // Saves after the last step, unless the checkpoint of this step exists or is being written. Throws Error (failed).
-  void save_last(const RunState& state);
+  void save_last(const run::RunState& state);
   // Whether save_last() was called. If it failed, another attempt would fail too.
   bool has_saved_last() const { return has_saved_last_; }
 
  private:
   void await_all();
 
-  const Timetable& times_;
+  const step::Timetable& times_;
   CheckpointWriter& writer_;
   Members& members_;
   RunReport& report_;

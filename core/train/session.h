@@ -23,7 +23,7 @@ namespace pmaptrain::train {
 
 struct SessionOptions {
   std::filesystem::path run_dir;  // the run folder itself
-  RunFolderOptions folder;
+  run::RunFolderOptions folder;
   ResumePoint* resume = nullptr;          // where the run continues; outlives the session
   spec::Interval max_time;                // counted from the start of the process; by default train.max_time
   std::optional<std::int64_t> max_steps;  // stop with a checkpoint when the run has this many steps
@@ -32,8 +32,8 @@ struct SessionOptions {
   bool verify_replicas = false;           // use private copies; compare them at the log interval by default
   KernelChoice kernels = KernelChoice::best;
   Agreement* agreement = nullptr;  // with the other processes that carry the run; outlives the session. Null: none
-  std::function<void(const Working&)> working = {};  // reports long work before run()
-  const std::atomic<int>* stop = nullptr;            // non-zero: end after the current steps
+  std::function<void(const run::Working&)> working = {};  // reports long work before run()
+  const std::atomic<int>* stop = nullptr;                 // non-zero: end after the current steps
   // For tests: called after every step; steps are then submitted one by one. A test can damage values of the module
   // here, to see whether a guard finds it.
   std::function<void(Module&, std::int64_t step)> between_steps = {};
@@ -44,7 +44,7 @@ struct SessionOptions {
 class Session {
  public:
   // `setup` must outlive the session. Throws Error if the run cannot begin.
-  Session(const Setup& setup, SessionOptions options);
+  Session(const setup::Setup& setup, SessionOptions options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -59,7 +59,7 @@ class Session {
   //
   // Throws Error if the run fails. If the folder exists by then, an Ended event with status "failed" is emitted first,
   // and the trained parameters are saved in a checkpoint if possible.
-  Ended run(std::span<Consumer* const> consumers);
+  run::Ended run(std::span<run::Consumer* const> consumers);
   // The summary of the trace; none if run() wrote no trace.
   const std::optional<TraceSummary>& trace_summary() const;
 
@@ -69,6 +69,6 @@ class Session {
 };
 
 // Makes a session and runs it.
-Ended train(const Setup& setup, const SessionOptions& options, std::span<Consumer* const> consumers);
+run::Ended train(const setup::Setup& setup, const SessionOptions& options, std::span<run::Consumer* const> consumers);
 
 }  // namespace pmaptrain::train

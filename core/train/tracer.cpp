@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/run/files/file_writer.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
 namespace pmaptrain::train {
 namespace {
@@ -41,10 +41,10 @@ Tracer::Tracer(const std::optional<TraceOptions>& options, const spec::Spec& spe
       checkpoints_(range_.first, range_.last) {}
 
 Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t> members) {
-  if (!covers(step)) return module_.submit(train_entry, slot, 1, members);
+  if (!covers(step)) return module_.submit(setup::train_entry, slot, 1, members);
   TracedStep& traced = steps_.emplace_back();
   traced.step = step;
-  const Ticket ticket = module_.submit_traced(train_entry, slot, members, traced.trace);
+  const Ticket ticket = module_.submit_traced(setup::train_entry, slot, members, traced.trace);
   module_.wait(ticket);  // otherwise the step's span would end with the next step
   for (const auto& spans : traced.trace.workers) spans_ += spans.size();
   full_ = spans_ > most_spans;
@@ -55,9 +55,9 @@ void Tracer::write(RunReport& report) {
   if (!options_ || written_ || steps_.empty()) return;
   written_ = true;
   const TracedRun traced{spec_.name,
-                         module_.source().entries[train_entry].program->mesh,
+                         module_.source().entries[setup::train_entry].program->mesh,
                          spec_.ensemble.has_value(),
-                         module_.instructions(train_entry),
+                         module_.instructions(setup::train_entry),
                          steps_,
                          loop_.spans(),
                          loader_.spans(),
@@ -65,10 +65,10 @@ void Tracer::write(RunReport& report) {
   steps_.clear();
   steps_.shrink_to_fit();
   try {
-    write_whole(options_->file.string(), chrome_trace(traced));
+    run::write_whole(options_->file.string(), chrome_trace(traced));
   } catch (const Error& error) {
     problem_ = error.diagnostics().front().message;
-    report.emit(Warned{problem_ + "; there is no trace"});
+    report.emit(run::Warned{problem_ + "; there is no trace"});
     return;
   }
   summary_ = summarise(traced);

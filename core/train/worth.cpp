@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <variant>
@@ -13,13 +14,19 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/losses/huber.h"
+#include "core/losses/log_cosh.h"
+#include "core/losses/mean_absolute_error.h"
+#include "core/losses/mean_squared_error.h"
+#include "core/losses/sigmoid_cross_entropy.h"
+#include "core/losses/softmax_cross_entropy.h"
 #include "core/run/records/lines.h"
 #include "core/train/members.h"
 
 namespace pmaptrain::train {
 namespace {
 
-std::optional<double> find_measure(const Measures& measures, const std::string& name) {
+std::optional<double> find_measure(const run::Measures& measures, const std::string& name) {
   const auto found = std::find_if(measures.begin(), measures.end(), [&](const auto& one) { return one.first == name; });
   return found != measures.end() ? std::optional(found->second) : std::nullopt;
 }
@@ -31,7 +38,7 @@ std::string what_helps(const model::Model& model) {
 }
 
 // Advice for a member. If its best evaluation was in the first half of the run, training longer made it worse.
-std::string what_helps(const model::Model& model, const Ended& ended, const MemberEnded& member) {
+std::string what_helps(const model::Model& model, const run::Ended& ended, const run::MemberEnded& member) {
   if (!member.best || 2 * member.best->step > ended.steps) return what_helps(model);
   return "the best checkpoint, which eval and predict take, is that of step " + with_commas(member.best->step) +
          ": a shorter train.duration, train.early_stopping or a smaller model may help";
@@ -75,19 +82,16 @@ std::vector<double> shares_of_classes(const data::Dataset& dataset, const model:
 
 const std::vector<double>& weights_of_classes(const model::Model& model) {
   static const std::vector<double> none;
-  const auto weights = []<class Loss>([[maybe_unused]] const Loss& loss) {
-    if constexpr (requires { loss.class_weights; }) return &loss.class_weights.each;
-    return &none;
-  };
-  return *std::visit(weights, model.loss);
+  const declare::ClassWeights* const weights = model.loss->class_weights();
+  return weights != nullptr ? weights->each : none;
 }
 
 // The loss of the best constant probabilities: the shares of the classes, by their weights and with label smoothing.
 std::optional<double> loss_of_shares(const model::Model& model, std::vector<double> shares) {
   double smoothing = 0;
-  if (const auto* const softmax = std::get_if<spec::SoftmaxCrossEntropy>(&model.loss)) {
+  if (const auto* const softmax = model.loss.as<losses::SoftmaxCrossEntropy>()) {
     smoothing = softmax->label_smoothing;
-  } else if (!std::holds_alternative<spec::SigmoidCrossEntropy>(model.loss)) {
+  } else if (model.loss.as<losses::SigmoidCrossEntropy>() == nullptr) {
     return std::nullopt;
   }
   const std::vector<double>& weights = weights_of_classes(model);
@@ -142,9 +146,33 @@ std::optional<double> deviation_of(const data::Dataset& dataset, const Units& un
   return sum / static_cast<double>(values.size());
 }
 
-// The huber loss of predicting the best constant for each number of a target, averaged over these numbers. Bisection
-// finds the constant, since the derivative, a sum of distances clipped to delta, never decreases.
-double huber_of_best(const data::Dataset& dataset, const Units& units, double delta) {
+// A convex loss of the distance of an output from its target, and its derivative.
+struct LossOfDistance {
+  std::function<double(double)> loss, slope;
+};
+
+std::optional<LossOfDistance> loss_of_distance(const losses::Loss& loss) {
+  if (const auto* const huber = loss.as<losses::Huber>()) {
+    const double delta = huber->delta;
+    return LossOfDistance{[delta](double distance) {
+                            const double size = std::abs(distance);
+                            return size <= delta ? size * size / 2 : delta * (size - delta / 2);
+                          },
+                          [delta](double distance) { return std::clamp(distance, -delta, delta); }};
+  }
+  if (loss.as<losses::LogCosh>() != nullptr) {
+    return LossOfDistance{[](double distance) {
+                            const double size = std::abs(distance);
+                            return size + std::log1p(std::expm1(-2 * size) / 2);
+                          },
+                          [](double distance) { return std::tanh(distance); }};
+  }
+  return std::nullopt;
+}
+
+// The loss of predicting the best constant for each number of a target, averaged over these numbers. Bisection finds
+// the constant, since the derivative never decreases.
+double loss_of_best(const data::Dataset& dataset, const Units& units, const LossOfDistance& of) {
   struct Weighted {
     double value = 0, weight = 0;
   };
@@ -162,13 +190,12 @@ double huber_of_best(const data::Dataset& dataset, const Units& units, double de
     for (int i = 0; i < halvings; ++i) {
       const double constant = low + (high - low) / 2;
       double slope = 0;
-      for (const auto& [value, weight] : of_output) slope += weight * std::clamp(constant - value, -delta, delta);
+      for (const auto& [value, weight] : of_output) slope += weight * of.slope(constant - value);
       (slope > 0 ? high : low) = constant;
     }
     double loss = 0, weights = 0;
     for (const auto& [value, weight] : of_output) {
-      const double size = std::abs(value - low);
-      loss += weight * (size <= delta ? size * size / 2 : delta * (size - delta / 2));
+      loss += weight * of.loss(low - value);
       weights += weight;
     }
     losses += loss / weights;
@@ -179,8 +206,8 @@ double huber_of_best(const data::Dataset& dataset, const Units& units, double de
 // A text that compares a measure with that of one constant prediction.
 std::string compared(const std::string& name, const std::string& split, double found, const std::string& constant,
                      double of_constant, bool one) {
-  return name + " on " + split + (one ? ", " + compact(found) + "," : "") + " is no better than that of predicting " +
-         constant + " for every example, " + compact(of_constant);
+  return name + " on " + split + (one ? ", " + run::compact(found) + "," : "") +
+         " is no better than that of predicting " + constant + " for every example, " + run::compact(of_constant);
 }
 
 // The class that was predicted for all examples; none if there are several. Rows of the matrix are true classes.
@@ -200,7 +227,7 @@ std::optional<std::size_t> only_predicted(const std::vector<std::vector<double>>
 struct Measured {
   const data::Dataset& dataset;
   const std::string& split;
-  const Measures& measures;
+  const run::Measures& measures;
   bool one;  // whether the run has one member
 };
 
@@ -216,7 +243,7 @@ struct Compared {
 
 // The measure that judges a classifier: the one that selects checkpoints where its value for a constant prediction is
 // known, else the area under the ROC curve, which depends on no threshold, else the accuracy.
-std::optional<Compared> classes_of(const model::Model& model, const Measures& measures,
+std::optional<Compared> classes_of(const model::Model& model, const run::Measures& measures,
                                    const std::vector<double>& shares, const std::string& selects,
                                    const std::string& majority) {
   const double most = *std::max_element(shares.begin(), shares.end());
@@ -224,6 +251,7 @@ std::optional<Compared> classes_of(const model::Model& model, const Measures& me
     const std::optional<double> found = find_measure(measures, name);
     if (!found) continue;
     if (name == "roc_auc") return Compared{name, *found, 0.5, majority, true};
+    if (name == "matthews_corrcoef") return Compared{name, *found, 0, majority, true};
     if (name == "loss") {
       const std::optional<double> of_constant = loss_of_shares(model, shares);
       if (of_constant) return Compared{name, *found, *of_constant, "the shares of the classes"};
@@ -263,13 +291,13 @@ std::string class_text(const model::Model& model, const std::vector<std::string>
   for (const double share : shares) least = share > 0 ? std::min(least, share) : least;
   const bool is_rare = 2 * least * static_cast<double>(shares.size()) < 1;
   if (text.empty() || !is_rare || !weights_of_classes(model).empty()) return text;
-  return text + "; classes are rare: loss." + spec::to_string(model.loss) + ".class_weights: balanced weighs them";
+  return text + "; classes are rare: loss." + model.loss->name() + ".class_weights: balanced weighs them";
 }
 
 // The measure for regression: the one that selects checkpoints, if it is known of a constant, else r2 or another metric
 // if there is one, else the loss.
-std::optional<Compared> numbers_of(const model::Model& model, const data::Dataset& dataset, const Measures& measures,
-                                   const std::string& selects) {
+std::optional<Compared> numbers_of(const model::Model& model, const data::Dataset& dataset,
+                                   const run::Measures& measures, const std::string& selects) {
   const std::size_t outputs = static_cast<std::size_t>(numel(model.target.shape));
   const Units ones(outputs, 1.0);
   const auto& statistics = model.target_statistics;
@@ -292,17 +320,17 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
   }
   if (*first == "mean_absolute_error") return distances_from_median(*first, *find_measure(measures, *first), ones);
   if (!model.log_targets.empty()) return std::nullopt;  // the loss is one of logarithms
-  const std::string name = spec::to_string(model.loss);
+  const std::string name = model.loss->name();
   const double loss = measures.front().second;
-  if (std::holds_alternative<spec::MeanSquaredError>(model.loss)) {
+  if (model.loss.as<losses::MeanSquaredError>() != nullptr) {
     return Compared{name, loss, square_of_mean(dataset, units)};
   }
-  if (std::holds_alternative<spec::MeanAbsoluteError>(model.loss)) {
+  if (model.loss.as<losses::MeanAbsoluteError>() != nullptr) {
     return distances_from_median(name, loss, units);
   }
-  const auto* const huber = std::get_if<spec::Huber>(&model.loss);
-  if (huber == nullptr) return std::nullopt;
-  return Compared{name, loss, huber_of_best(dataset, units, huber->delta), "their best constant"};
+  const std::optional<LossOfDistance> of = loss_of_distance(model.loss);
+  if (!of) return std::nullopt;
+  return Compared{name, loss, loss_of_best(dataset, units, *of), "their best constant"};
 }
 
 std::string number_text(const model::Model& model, const Measured& measured, const std::string& selects) {
@@ -314,8 +342,8 @@ std::string number_text(const model::Model& model, const Measured& measured, con
 
 // `one`: whether the run has one member.
 std::string stuck_text(const LossCourse& course, bool one) {
-  return "the loss never fell" + (one ? ": its mean was " + compact(course.first) + " over the first epoch and " +
-                                            compact(course.last) + " over the last"
+  return "the loss never fell" + (one ? ": its mean was " + run::compact(course.first) + " over the first epoch and " +
+                                            run::compact(course.last) + " over the last"
                                       : "");
 }
 
@@ -323,15 +351,15 @@ std::string stuck_text(const LossCourse& course, bool one) {
 // evaluated, under the last one.
 struct Judged {
   std::string split;
-  const Measures& measures;
+  const run::Measures& measures;
   const std::vector<std::vector<double>>* confusion;  // null if there is none
 };
-std::optional<Judged> judged(const MemberEnded& member) {
+std::optional<Judged> judged(const run::MemberEnded& member) {
   const bool has_selected = member.selected && !member.selected->measures.empty();
-  const SplitMeasures& all = has_selected ? member.selected->measures : member.final_measures;
+  const run::SplitMeasures& all = has_selected ? member.selected->measures : member.final_measures;
   if (all.empty()) return std::nullopt;
   const auto& [split, measures] = all.back();
-  const Confusions& confusions = has_selected ? member.selected->confusions : member.confusions;
+  const run::Confusions& confusions = has_selected ? member.selected->confusions : member.confusions;
   const auto found = confusions.find(split);
   return Judged{split, measures, found != confusions.end() ? &found->second : nullptr};
 }
@@ -346,9 +374,9 @@ std::string constant_text(const model::Model& model, const data::Source& source,
 
 }  // namespace
 
-std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
-                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck,
-                                            const spec::TrainSpec& train) {
+std::vector<run::Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
+                                                 std::int64_t steps_per_epoch, const run::Ended& ended,
+                                                 const StuckLoss& stuck, const spec::TrainSpec& train) {
   constexpr std::int64_t few_steps = 20;
   if (ended.status != "done" || ended.steps < few_steps) return {};
   const bool one = ended.members.size() == 1;
@@ -361,7 +389,7 @@ std::vector<Warned> useless_result_warnings(const model::Model& model, const dat
   MemberTexts texts;
   try {
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
-      const MemberEnded& member = ended.members[m];
+      const run::MemberEnded& member = ended.members[m];
       if (!member.reason.empty() && member.reason != early_stopping) continue;  // stopped by a guard
       const auto number = static_cast<std::int64_t>(m);
       if (const std::optional<LossCourse> course = stuck(number)) {

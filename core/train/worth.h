@@ -9,6 +9,7 @@
 #include "core/data/dataset.h"
 #include "core/model/model.h"
 #include "core/run/records/events.h"
+#include "core/spec/spec.h"
 
 namespace pmaptrain::train {
 
@@ -24,12 +25,12 @@ using StuckLoss = std::function<std::optional<LossCourse>(std::int64_t member)>;
 // about if its loss never decreased (`stuck` returns its course), or if its checkpoint for predictions is no better
 // than one constant prediction. The measure that decides is the one by which `train` selects checkpoints, or stops the
 // run, where its value for a constant is known: of classes a cross-entropy at least that of the shares of the classes,
-// roc_auc at most 0.5, accuracy at most the share of the most frequent class; of numbers r2 at most 0, a squared error
-// at least that of the targets' mean, an absolute error at least that of their median, a huber loss at least that of
-// the best constant. Returns nothing for a run that was stopped or has few steps, or without such measures. Reads the
-// targets of the split.
-std::vector<Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
-                                            std::int64_t steps_per_epoch, const Ended& ended, const StuckLoss& stuck,
-                                            const spec::TrainSpec& train);
+// roc_auc at most 0.5, matthews_corrcoef at most 0, accuracy at most the share of the most frequent class; of numbers
+// r2 at most 0, a squared error at least that of the targets' mean, an absolute error at least that of their median, a
+// huber or log_cosh loss at least that of the best constant. Returns nothing for a run that was stopped or has few
+// steps, or without such measures. Reads the targets of the split.
+std::vector<run::Warned> useless_result_warnings(const model::Model& model, const data::Source& source,
+                                                 std::int64_t steps_per_epoch, const run::Ended& ended,
+                                                 const StuckLoss& stuck, const spec::TrainSpec& train);
 
 }  // namespace pmaptrain::train

@@ -214,6 +214,38 @@ return y = %y
   CHECK(axes_that_bound_pieces(program, analyse(program), found.rows, data | model) == model);
 }
 
+TEST_CASE("each sum over rows is bounded by what reads it, and by what sums that it is added to are", "[analysis]") {
+  const Found found = rows_of(R"(mesh data=2 model=2
+params %w:f32[4,3]{model}
+batch %x:f32[8,4]{data}
+%own = reduce_sum[dims=[0]] %x
+%a = reduce_sum[dims=[0]] %x
+%b = reduce_sum[dims=[0]] %x
+%ab = add %a, %b
+%c = reduce_sum[dims=[0]] %x
+%d = reduce_sum[dims=[0]] %x
+%cd = add %c, %d
+%v = pvary[axes={model}] %x
+%h = matmul %v, %w
+%e = reduce_sum[dims=[0]] %h
+%s, %t = psum[axes={data}] %ab, %e
+return own = %own
+return d = %d
+return s = %s
+return t = %t
+return cd = %cd
+)");
+  const Program& program = *found.program;
+  const std::vector<AxisSet> bounds = axes_that_bound_sums(program, analyse(program), found.rows, {});
+  const AxisSet data = AxisSet::of(0), model = AxisSet::of(1), none;
+  std::vector<AxisSet> of_sums;
+  for (const Equation& equation : program.equations) {
+    if (found.rows.of(equation.results[0]) != RowKind::partial) continue;
+    of_sums.push_back(bounds[static_cast<std::size_t>(equation.results[0].id)]);
+  }
+  CHECK(of_sums == std::vector<AxisSet>{data, none, none, none, data, data, data, model});
+}
+
 TEST_CASE("what varies over no axis has no example's rows where a batch varies", "[analysis]") {
   const Found found = rows_of(R"(mesh a=2
 batch %x:f32[8,4]{a}

@@ -32,9 +32,9 @@ return total = %total
 )";
 
 void write_floats(const std::string& path, Shape shape, const std::vector<float>& values) {
-  train::Tensor tensor{DType::f32, std::move(shape), std::vector<std::byte>(values.size() * sizeof(float))};
+  run::Tensor tensor{DType::f32, std::move(shape), std::vector<std::byte>(values.size() * sizeof(float))};
   std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  train::write_npy(path, tensor);
+  run::write_npy(path, tensor);
 }
 
 }  // namespace

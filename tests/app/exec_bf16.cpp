@@ -22,9 +22,9 @@ TEST_CASE("exec reads and writes bf16 as NumPy does with ml_dtypes", "[app]") {
                                            "batch %x:bf16[4]{}\n%y = add %x, %x\n%z = cast[dtype=f32] %y\n"
                                            "return y = %y\nreturn z = %z\n");
   const std::vector<std::uint16_t> bits{0x3F80, 0x3DCD, 0x0001, 0x7F80};  // 1, about 0.1, the least, infinity
-  train::Tensor tensor{DType::bf16, {4}, std::vector<std::byte>(8)};
+  run::Tensor tensor{DType::bf16, {4}, std::vector<std::byte>(8)};
   std::memcpy(tensor.bytes.data(), bits.data(), 8);
-  train::write_npy(folder / "x.npy", tensor);
+  run::write_npy(folder / "x.npy", tensor);
   CHECK(contains(tests::read_text(folder / "x.npy"), "{'descr': '<V2', 'fortran_order': False, 'shape': (4,), }"));
   const std::string x = "x=" + (folder / "x.npy"), archive = folder / "out.npz";
   const Finished result = call({"exec", program, "--input", x, "--output", archive});
@@ -39,7 +39,7 @@ TEST_CASE("exec reads and writes bf16 as NumPy does with ml_dtypes", "[app]") {
   CHECK(document["results"][0]["values"][0]["value"][0] == 2.0);
   CHECK(document["results"][0]["values"][0]["value"][3] == nullptr);
 
-  train::write_npy(folder / "wide.npy", {DType::f32, {4}, std::vector<std::byte>(16)});
+  run::write_npy(folder / "wide.npy", {DType::f32, {4}, std::vector<std::byte>(16)});
   const Finished refused = call({"exec", program, "--input", "x=" + (folder / "wide.npy")});
   CHECK(contains(refused.err, "holds f32; input 'x' is bf16[4]{}: an array of shape (4,), bfloat16"));
   CHECK(contains(refused.err, ", x.astype(ml_dtypes.bfloat16))"));

@@ -125,9 +125,9 @@ TEST_CASE("explain --kernels --measure adds times, shares and the roof", "[app]"
 }
 
 TEST_CASE("plain loops that take more than a few percent stand out, and so do large changes of layout", "[app]") {
-  const train::Setup setup = testing::small_cnn();
+  const setup::Setup setup = testing::small_cnn();
   const CpuBackend backend({.workers = 1});
-  const std::unique_ptr<Planned> planned = backend.plan(train::step_source(setup));
+  const std::unique_ptr<Planned> planned = backend.plan(setup::step_source(setup));
   report::KernelReport report = report::kernel_report(backend, *planned);
   for (report::KernelLine& line : report.lines) {
     line.layout_changes.clear();

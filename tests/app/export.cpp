@@ -55,11 +55,11 @@ struct ExportedRun {
     options.insert(options.begin(), {"export", dir, "--output", folder / output});
     return call(options);
   }
-  train::Tensors tensors(const std::string& output, const std::vector<std::string>& options = {}) const {
+  run::Tensors tensors(const std::string& output, const std::vector<std::string>& options = {}) const {
     const Finished done = write(output, options);
     INFO(done.err);
     REQUIRE(done.status == 0);
-    return train::read_safetensors(folder / output);
+    return run::read_safetensors(folder / output);
   }
   // The output, without the folder.
   std::string without_folder(std::string text) const {
@@ -73,9 +73,9 @@ struct ExportedRun {
 
 TEST_CASE("parameters leave in the layouts of Flax and PyTorch, and a run begins with their bits", "[app]") {
   const ExportedRun run(images);
-  const train::Tensors ours = train::read_safetensors(run.dir + "/checkpoints/last/params.safetensors");
+  const run::Tensors ours = run::read_safetensors(run.dir + "/checkpoints/last/params.safetensors");
   CHECK(run.tensors("flax.safetensors") == ours);
-  const train::Tensors torch = run.tensors("torch.safetensors", {"--layout", "torch"});
+  const run::Tensors torch = run.tensors("torch.safetensors", {"--layout", "torch"});
   std::vector<std::string> shapes;
   for (const auto& [name, tensor] : torch) shapes.push_back(name + " " + to_string(tensor.shape));
   CHECK(shapes ==
@@ -90,7 +90,7 @@ TEST_CASE("parameters leave in the layouts of Flax and PyTorch, and a run begins
     std::vector<std::string> set = still;
     set.push_back("model.init.from={path: " + run.folder / (layout + ".safetensors") + ", layout: " + layout + "}");
     run.train("again_" + layout, set);
-    CHECK(train::read_safetensors(run.folder / ("again_" + layout) + "/checkpoints/last/params.safetensors") == ours);
+    CHECK(run::read_safetensors(run.folder / ("again_" + layout) + "/checkpoints/last/params.safetensors") == ours);
   }
 }
 
@@ -116,11 +116,11 @@ TEST_CASE("export takes the checkpoint and the weights that eval takes", "[app]"
   const ExportedRun run(
       images, {"train.checkpoint={every: 1 epoch, best: {metric: loss, mode: max}}", "train.ema={decay: 0.5}"});
   const auto file = [&](const std::string& checkpoint, const std::string& name) {
-    return train::read_safetensors(run.dir + "/checkpoints/" + checkpoint + "/" + name);
+    return run::read_safetensors(run.dir + "/checkpoints/" + checkpoint + "/" + name);
   };
   const Finished done = run.write("best.safetensors");
   CHECK(contains(done.err, "note: this is the best checkpoint, "));
-  CHECK(train::read_safetensors(run.folder / "best.safetensors") == file("best", "ema.safetensors"));
+  CHECK(run::read_safetensors(run.folder / "best.safetensors") == file("best", "ema.safetensors"));
   CHECK(run.tensors("last.safetensors", {"--checkpoint", "last"}) == file("last", "ema.safetensors"));
   CHECK(run.tensors("raw.safetensors", {"--checkpoint", "last", "--weights", "raw"}) ==
         file("last", "params.safetensors"));
@@ -135,8 +135,8 @@ TEST_CASE("of an ensemble a member is exported, or the mean of what the members 
   CHECK(run.without_folder(mean.out) ==
         "mean.onnx: 187 parameters in ONNX, the mean of 3 members (last checkpoint step-00000002 of run)\n");
   CHECK(contains(read_text(run.folder / "mean.onnx"), "member_2/head/Gemm"));
-  const train::Tensors all = train::read_safetensors(run.dir + "/checkpoints/last/params.safetensors");
-  const train::Tensors second = run.tensors("second.safetensors", {"--member", "1"});
+  const run::Tensors all = run::read_safetensors(run.dir + "/checkpoints/last/params.safetensors");
+  const run::Tensors second = run.tensors("second.safetensors", {"--member", "1"});
   const std::vector<std::byte>& biases = all.at("head.bias").bytes;
   CHECK(second.at("head.bias").shape == Shape{3});
   CHECK(std::equal(biases.begin() + 12, biases.begin() + 24, second.at("head.bias").bytes.begin()));

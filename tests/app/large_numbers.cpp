@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/spec/load.h"
 #include "tests/app/call.h"
@@ -105,8 +106,8 @@ TEST_CASE("a run of an older version that is resumed is warned of such times, an
     data::Encoding encoding;
     encoding.exact = exact;
     std::string texts;
-    const train::Setup setup =
-        train::make_setup(spec::load(times.folder / "c.yaml", {}), train::ScheduleOrigin(240), &encoding);
+    const setup::Setup setup =
+        setup::make_setup(spec::load(times.folder / "c.yaml", {}), setup::ScheduleOrigin(240), &encoding);
     for (const std::string& warning : setup.warnings) texts += warning + "\n";
     return texts;
   };

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/data/arrays/idx_source.h"
 #include "core/spec/spec.h"
 #include "tests/app/call.h"
 #include "tests/app/process.h"
@@ -26,11 +27,11 @@ _, status, usage = os.wait4(child, 0)
 print(usage.ru_maxrss * 1024 if status == 0 else 'failed')
 )";
 
-struct Memory {
+struct MemoryOfRun {
   double planned = 0, peak = 0;
 };
 
-Memory memory_of(std::vector<std::string> arguments) {
+MemoryOfRun memory_of(std::vector<std::string> arguments) {
   const TemporaryFolder folder;
   arguments.insert(arguments.end(), {"--set", "train.checkpoint.every=1 step"});  // with a snapshot
   std::vector<std::string> validate{"validate", "--json"};
@@ -67,12 +68,12 @@ train: {duration: 2 steps}
 )"),
                       "--workers", workers});
   };
-  const Memory base = deep(1, "1");
+  const MemoryOfRun base = deep(1, "1");
   pmaptrain::test::Slice slice(4);
   for (const int layers : {300, 3000}) {
     for (const char* const workers : {"1", "4"}) {
       if (!slice.takes()) continue;
-      const Memory found = deep(layers, workers);
+      const MemoryOfRun found = deep(layers, workers);
       INFO(layers << " layers, " << workers << " workers: planned " << found.planned << ", base "
                   << base.peak - base.planned);
       CHECK(found.peak == Approx(base.peak - base.planned + found.planned).epsilon(0.15));
@@ -86,14 +87,15 @@ TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on
   WARN("a sanitizer's own memory hides the run's");
   return;
 #endif
-  const Memory dense = memory_of({"configs/gradient_averaging.yaml"});
-  const Memory conv = memory_of({"configs/cnn.yaml", "--set", "data.batch_size=8", "--set",
-                                 "data.source.synthetic_images={height: 8, width: 8, channels: 3, classes: 10, train: "
-                                 "16, test: 8}"});
+  const MemoryOfRun dense = memory_of({"configs/gradient_averaging.yaml"});
+  const MemoryOfRun conv =
+      memory_of({"configs/cnn.yaml", "--set", "data.batch_size=8", "--set",
+                 "data.source.synthetic_images={height: 8, width: 8, channels: 3, classes: 10, train: "
+                 "16, test: 8}"});
   pmaptrain::test::Slice slice(2);
-  const auto check = [&](const Memory& base, std::vector<std::string> arguments, double data = 0) {
+  const auto check = [&](const MemoryOfRun& base, std::vector<std::string> arguments, double data = 0) {
     if (!slice.takes()) return;
-    const Memory found = memory_of(arguments);
+    const MemoryOfRun found = memory_of(arguments);
     const double expected = base.peak - base.planned + found.planned + data;
     INFO(arguments.front() << ' ' << arguments.back() << ": planned " << found.planned << ", base "
                            << base.peak - base.planned);
@@ -106,7 +108,7 @@ TEST_CASE("a run's peak is what is planned for it and a base, within a tenth, on
   check(conv, {"configs/cnn.yaml", "--set", "data.batch_size=512"});
   check(conv, {"configs/resnet18.yaml", "--set", "data.batch_size=32", "--set",
                "data.source.synthetic_images={height: 16, width: 16, channels: 3, classes: 10, train: 256, test: 32}"});
-  if (std::filesystem::exists(spec::FashionMnist{}.dir)) {
+  if (std::filesystem::exists(data::FashionMnist{}.dir)) {
     check(conv, {"configs/fashion_mnist.yaml"}, 70'000.0 * (28 * 28 + 1));  // its files, inflated
   } else {
     WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");

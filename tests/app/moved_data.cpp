@@ -192,17 +192,17 @@ TEST_CASE("--data-root finds the files by the ends of their paths, and is refuse
 TEST_CASE("a run of a version without hashes goes on, but not with data at another path", "[app]") {
   const Project project;
   const fs::path last = project.folder.path() / "project/runs/c/checkpoints/last";
-  pmaptrain::train::RunState state = pmaptrain::train::load_run_state(last);
+  run::RunState state = run::load_run_state(last);
   CHECK(state.contents.size() == 2);
   state.contents.clear();
-  pmaptrain::test::write_text(last / "state.json", pmaptrain::train::to_json(state));
+  pmaptrain::test::write_text(last / "state.json", run::to_json(state));
   fs::copy(project.folder / "project/data", project.folder / "elsewhere", fs::copy_options::recursive);
   const std::string run = project.folder / "project/runs/c";
   const Finished moved = project.run({run, "--resume", "--data-root", project.folder / "elsewhere"});
   CHECK(moved.status == 2);
   CHECK(contains(moved.err, "the run was begun by a version that kept no hash of its data"));
   CHECK(project.run({run, "--resume"}).status == 0);
-  CHECK(pmaptrain::train::load_run_state(last).contents.size() == 2);
+  CHECK(pmaptrain::run::load_run_state(last).contents.size() == 2);
 }
 
 TEST_CASE("--resume tells of a run of its name beside the config, where the current directory has none",

@@ -5,6 +5,7 @@
 #include "tests/app/call.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
+#include "tests/golden.h"
 
 using namespace pmaptrain;
 using nlohmann::json;
@@ -208,6 +209,16 @@ TEST_CASE("explain prints each stage, kernels and memory", "[app]") {
                  "            dense_0.bias        0  f32[1]      4 B\n"
                  "            dense_0.kernel     64  f32[5,1]   20 B\n"));
   CHECK(contains(call({"explain", linear, "--stage", "model", "--kernels"}).err, "leave out --stage"));
+}
+
+TEST_CASE("explain shows what each of several processes sends and adds", "[app]") {
+  const std::vector<std::string> explain{"explain", linear, "--stage", "ranks", "--processes", "4"};
+  std::vector<std::string> sharded = explain;
+  sharded.insert(sharded.end(), {"--set", "parallelism.fsdp={axis: batch, stage: 2}"});
+  test::check_golden("ranks.txt", call(explain).out + "\n" + call(sharded).out);
+  CHECK(call({"explain", linear, "--stage", "ranks"}).out.starts_with("# rank 0 of 1: sends 0 bytes in a step\n"));
+  CHECK(contains(call({"explain", linear, "--processes", "4"}).err, "say --stage ranks --processes N"));
+  CHECK(contains(call({"explain", linear, "--stage", "ranks", "--kernels"}).err, "leave out --kernels"));
 }
 
 TEST_CASE("validate shows which parameters are frozen", "[app]") {

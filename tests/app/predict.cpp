@@ -37,7 +37,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 void write_npy(const TemporaryFolder& folder, const std::string& name, const std::vector<float>& values, Shape shape) {
-  train::write_npy(folder / name, {DType::f32, std::move(shape), bytes_of(values)});
+  run::write_npy(folder / name, {DType::f32, std::move(shape), bytes_of(values)});
 }
 
 }  // namespace
@@ -285,8 +285,8 @@ TEST_CASE("a signal ends predict without half a file, and leaves the one that wa
   TrainedRun run;
   std::vector<std::int64_t> labels;
   for (int i = 0; i < 32; ++i) labels.push_back(i % 2);
-  train::write_npz(run.folder / "d.npz", {{"in", {DType::f32, {32, 3}, bytes_of(std::vector<float>(96, 0.5F))}},
-                                          {"out", {DType::i64, {32}, bytes_of(labels)}}});
+  run::write_npz(run.folder / "d.npz", {{"in", {DType::f32, {32, 3}, bytes_of(std::vector<float>(96, 0.5F))}},
+                                        {"out", {DType::i64, {32}, bytes_of(labels)}}});
   run.train("  source: {npz: {file: d.npz, train: [in, out]}}\n", "dense: 2");
   write_npy(run.folder, "many.npy", std::vector<float>(6'000'000), {2'000'000, 3});
   const auto listed = [&] {
@@ -329,12 +329,12 @@ TEST_CASE("predict reads arrays as a model takes them, and says both shapes wher
   CHECK(run.csv("x.idx") == expected);
   run.folder.write("x.gz", gzip(test::read_text(run.folder / "x.idx")));
   CHECK(run.csv("x.gz") == expected);
-  train::write_npy(run.folder / "x.npy", {DType::u8, {32, 4, 3}, bytes_of(pixels)});
+  run::write_npy(run.folder / "x.npy", {DType::u8, {32, 4, 3}, bytes_of(pixels)});
   CHECK(run.csv("x.npy") == expected);
-  train::write_npz(run.folder / "one.npz", {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}});
+  run::write_npz(run.folder / "one.npz", {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}});
   CHECK(run.csv("one.npz") == expected);
-  train::write_npz(run.folder / "two.npz",
-                   {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}, {"other", {DType::u8, {1}, {std::byte{0}}}}});
+  run::write_npz(run.folder / "two.npz",
+                 {{"any", {DType::u8, {32, 4, 3}, bytes_of(pixels)}}, {"other", {DType::u8, {1}, {std::byte{0}}}}});
   CHECK(run.csv("two.npz", {"--array", "any"}) == expected);
   CHECK(run.refusal(3, "two.npz") == "'two.npz' has several arrays: any, other | choose the inputs: --array any");
   CHECK(run.refusal(3, "two.npz", {"--array", "an"}) ==
@@ -354,9 +354,9 @@ TEST_CASE("predict reads arrays as a model takes them, and says both shapes wher
   write_npy(run.folder, "one.npy", std::vector<float>(12), {4, 3});
   CHECK(run.refusal(3, "one.npy")
             .ends_with("if they were divided by 255; an array has a dimension for examples, also of one: x[None]"));
-  train::write_npy(run.folder / "t.npy", {DType::u8, {32, 3, 4}, bytes_of(pixels)});
+  run::write_npy(run.folder / "t.npy", {DType::u8, {32, 3, 4}, bytes_of(pixels)});
   CHECK(run.refusal(3, "t.npy") == "'t.npy' has the shape [32,3,4]: examples of [3,4,1], but the model takes [4,3,1]");
-  train::write_npy(run.folder / "1.npy", {DType::u8, {4, 3}, std::vector<std::byte>(12)});
+  run::write_npy(run.folder / "1.npy", {DType::u8, {4, 3}, std::vector<std::byte>(12)});
   CHECK(run.refusal(3, "1.npy").ends_with("| an array has a dimension for examples, also of one: x[None]"));
   run.folder.write("t.csv", "a,b\n1,2\n");
   CHECK(run.refusal(3, "t.csv") ==
@@ -372,12 +372,12 @@ TEST_CASE("predict does not turn bytes into numbers", "[app]") {
     numbers.push_back(static_cast<float>(i % 4) - 1.5F);
     labels.push_back(i % 4 / 2);
   }
-  train::write_npz(run.folder / "d.npz",
-                   {{"in", {DType::f32, {32, 1}, bytes_of(numbers)}}, {"out", {DType::i64, {32}, bytes_of(labels)}}});
+  run::write_npz(run.folder / "d.npz",
+                 {{"in", {DType::f32, {32, 1}, bytes_of(numbers)}}, {"out", {DType::i64, {32}, bytes_of(labels)}}});
   run.train("  source: {npz: {file: d.npz, train: [in, out]}}\n", "dense: 2");
   // The array that the config names.
   CHECK(run.csv("d.npz").starts_with("prediction\n0\n0\n1\n1\n"));
-  train::write_npy(run.folder / "b.npy", {DType::u8, {2, 1}, std::vector<std::byte>(2)});
+  run::write_npy(run.folder / "b.npy", {DType::u8, {2, 1}, std::vector<std::byte>(2)});
   CHECK(run.refusal(3, "b.npy") ==
         "'b.npy' is u8[2,1], but the model was trained on numbers, f32[1] | convert them as the training inputs were: "
         "x.astype(np.float32), or divided by 255 as well");
@@ -446,8 +446,8 @@ TEST_CASE("predict removes what one that was killed left beside its output, and 
   CHECK_FALSE(fs::exists(left));
   for (const std::string& kept : {used, other, mine}) CHECK(fs::exists(kept));
   // Of a file that is being written no other process removes the temporary one.
-  train::Replacement replacement(train::FilePlace(run.folder / "new.npy"));
-  train::remove_abandoned(run.folder / "new.npy");
+  run::Replacement replacement(run::FilePlace(run.folder / "new.npy"));
+  run::remove_abandoned(run.folder / "new.npy");
   replacement.close();
   replacement.take_place();
   CHECK(fs::exists(run.folder / "new.npy"));

@@ -68,6 +68,15 @@ TEST_CASE("the columns of a table that is too wide are bands one under another, 
   CHECK(bands_of({5, 50, 0}, 20) == Bands{{0, 1, 2}});
 }
 
+TEST_CASE("a table has two spaces before every column, and a row may have fewer cells than another", "[base]") {
+  const std::vector<std::vector<std::string>> rows{{"", "loss", "of"}, {"train", "0.5", "é"}, {"test"}};
+  CHECK(in_columns(rows, {false, true}) == "         loss  of\n  train   0.5  é\n  test\n");
+  CHECK(columns_of_table(rows) == 17);
+  CHECK(in_columns(rows, {false, true}, 17) == in_columns(rows, {false, true}));
+  CHECK(in_columns(rows, {false, true}, 16, 1) ==
+        "\x1b[1m         loss\x1b[0m\n  train   0.5\n  test\n\n\x1b[1m         of\x1b[0m\n  train  é\n  test\n");
+}
+
 TEST_CASE("in a terminal the words of an error stay whole, and its help and notes in their column", "[base]") {
   const Diagnostic diagnostic{"config",
                               {"configs/cnn.yaml", 14, 15, 3, "  batch_size: 100"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -85,7 +86,7 @@ void Generated::check() {
   for (std::size_t number = 0; number < cases_.size(); ++number) {
     const KernelCase& c = cases_[number];
     const std::string differs = difference(c.results, results[number], run_reference(c));
-    INFO(sources_[number].text << "on " << c.devices << " devices: " << differs);
+    INFO(sources_[number].source.text << "on " << c.devices << " devices: " << differs);
     CHECK(differs.empty());
   }
 }
@@ -98,24 +99,27 @@ std::vector<std::vector<Bytes>> Generated::run() {
   }
   const auto folder = own_folder();
   const RunKernel run_kernel = compile(*folder);
-  int function = 0;
-  for (std::size_t number = 0; number < cases_.size(); ++number) {
-    results.push_back(run(number, function, run_kernel));
-    function += static_cast<int>(sources_[number].launches.size());
-  }
+  for (std::size_t number = 0; number < cases_.size(); ++number) results.push_back(run(number, run_kernel));
   return results;
 }
 
 Generated::RunKernel Generated::compile(const std::filesystem::path& folder) {
   std::string text(ops::gpu_prelude()), table;
+  std::map<std::string, Source> known;  // by what cases with equal kernels have in common
+  int functions = 0;
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     const KernelCase& c = cases_[i];
-    sources_.push_back(ops::gpu_source(c.op, c.request(), names_.emplace_back(fmt::format("k{}", i))));
-    text += sources_.back().text;
-    for (std::size_t launch = 0; launch < sources_.back().launches.size(); ++launch) {
-      table += fmt::format("  [](void* const* arguments) {{ call({}, arguments); }},\n",
-                           generated_name(names_.back(), launch));
+    const auto [same, is_new] = known.try_emplace(ops::gpu_source(c.op, c.request(), "k").text);
+    if (is_new) {
+      const std::string& name = names_.emplace_back(fmt::format("k{}", i));
+      same->second = {ops::gpu_source(c.op, c.request(), name), functions};
+      text += same->second.source.text;
+      for (std::size_t launch = 0; launch < same->second.source.launches.size(); ++launch, ++functions) {
+        table +=
+            fmt::format("  [](void* const* arguments) {{ call({}, arguments); }},\n", generated_name(name, launch));
+      }
     }
+    sources_.push_back(same->second);
   }
   std::string end(driver);
   end.insert(end.find("extern"), "void (*const kernels[])(void* const*) = {\n" + table + "};\n");
@@ -132,7 +136,7 @@ Generated::RunKernel Generated::compile(const std::filesystem::path& folder) {
   return reinterpret_cast<RunKernel>(::dlsym(handle, "run_kernel"));
 }
 
-std::vector<Bytes> Generated::run(std::size_t number, int first_function, RunKernel run) const {
+std::vector<Bytes> Generated::run(std::size_t number, RunKernel run) const {
   const KernelCase& c = cases_[number];
   std::vector<Bytes> first;
   for (int order = 0; order < 3; ++order) {
@@ -152,13 +156,13 @@ std::vector<Bytes> Generated::run(std::size_t number, int first_function, RunKer
       from.push_back(copy.data() + by);
     }
     Bytes scratch(make_gpu_kernel(c.op, c.request()).scratch_bytes, std::byte{0xff});
-    int function = first_function;
-    for (const GpuLaunch& launch : sources_[number].launches) {
+    int function = sources_[number].first_function;
+    for (const GpuLaunch& launch : sources_[number].source.launches) {
       run(function++, launch.blocks[0], launch.threads, order, addresses_of(launch, {from, to, scratch.data()}).data());
     }
     if (first.empty()) first = results;
     const std::string differs = difference(c.results, results, first);
-    INFO(sources_[number].text << "on " << c.devices << " devices, order " << order << ": " << differs);
+    INFO(sources_[number].source.text << "on " << c.devices << " devices, order " << order << ": " << differs);
     CHECK(differs.empty());
   }
   return first;
@@ -182,6 +186,32 @@ KernelCase case_of(const Program& program, const Equation& equation) {
   c.types = program.types;
   c.results = types_of(program, equation.results);
   return c;
+}
+
+void check_bits_of_devices(Program given, const std::function<std::vector<Bytes>(unsigned device)>& values) {
+  constexpr unsigned devices = 3;
+  Generated kernels;
+  const Program& program = kernels.keep(std::move(given));
+  KernelCase all = case_of(program, program.equations.front());
+  all.devices = devices;
+  all.values.resize(all.operands.size());
+  for (unsigned device = 0; device < devices; ++device) {
+    KernelCase one = case_of(program, program.equations.front());
+    one.values = values(device);
+    for (std::size_t i = 0; i < all.values.size(); ++i) {
+      all.values[i].insert(all.values[i].end(), one.values[i].begin(), one.values[i].end());
+    }
+    kernels.add(std::move(one));
+  }
+  kernels.add(std::move(all));
+  const std::vector<std::vector<Bytes>> results = kernels.run();
+  for (std::size_t r = 0; r < results[devices].size(); ++r) {
+    Bytes joined;
+    for (std::size_t device = 0; device < devices; ++device) {
+      joined.insert(joined.end(), results[device][r].begin(), results[device][r].end());
+    }
+    CHECK((joined == results[devices][r]));
+  }
 }
 
 namespace {

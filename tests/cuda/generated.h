@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,17 @@ class Generated {
  private:
   using RunKernel = void (*)(int number, unsigned blocks, unsigned threads, int order, void* const* arguments);
 
+  struct Source {
+    ops::GpuSource source;
+    int first_function = 0;  // the number of its first launch's function among all
+  };
   RunKernel compile(const std::filesystem::path& folder);
-  std::vector<Bytes> run(std::size_t number, int first_function, RunKernel run) const;
+  std::vector<Bytes> run(std::size_t number, RunKernel run) const;
 
   std::deque<Program> programs_;
   std::vector<KernelCase> cases_;
   std::deque<std::string> names_;
-  std::vector<ops::GpuSource> sources_;
+  std::vector<Source> sources_;  // by case
 };
 
 // Every choice of stacked operands, but for none of them.
@@ -43,5 +48,9 @@ void add_stacked(Generated& kernels, const KernelCase& c);
 
 // An equation with a region; the program outlives the case.
 KernelCase case_of(const Program& program, const Equation& equation);
+
+// CHECKs that each of three devices, which have these values of the operands of the program's first equation, has the
+// same bits from a launch for all of them as from one for itself.
+void check_bits_of_devices(Program program, const std::function<std::vector<Bytes>(unsigned device)>& values);
 
 }  // namespace pmaptrain::test

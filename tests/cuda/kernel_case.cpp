@@ -85,7 +85,7 @@ bool same(T found, T expected, double tolerance) {
     if (tolerance > 0 && found != expected) {
       const auto a = static_cast<double>(static_cast<float>(found)),
                  b = static_cast<double>(static_cast<float>(expected));
-      return std::abs(a - b) <= tolerance * std::abs(b);
+      return std::isfinite(b) && std::abs(a - b) <= tolerance * std::abs(b);
     }
   }
   return std::memcmp(&found, &expected, sizeof(T)) == 0;

@@ -18,7 +18,8 @@
 #include "core/runtime/gpu/backend.h"
 #include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/load_platform.h"
-#include "core/setup/start.h"
+#include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
 #include "core/spec/load.h"
 #include "tests/app/process.h"
 #include "tests/catch.h"
@@ -70,13 +71,17 @@ TEST_CASE("fused rows of any length and element type compile for a GPU", "[cuda]
     for (const std::string length : {"2", "40", "64", "50000"}) {
       INFO(dtype << ", " << length);
       const std::string type = dtype + "[4," + length + "]";
-      const auto program =
-          program_of("batch %x:" + type + "{}\nbatch %t:i32[4]{}\n%a, %b, %c = fused_rows[length=" + length +
-                     "] %x, %t (%p:" + type + "{}, %q:i32[4]{}) {\n" +
-                     "  %m = reduce_max[dims=[1]] %p\n  %s = reduce_sum[dims=[1]] %p\n" +
-                     "  %i = argmax[dim=1] %p\n  %o = one_hot[depth=" + length + ", dtype=" + dtype +
-                     "] %q\n  %n = sub %s, %m\n  %y = broadcast[shape=[4," + length +
-                     "], dims=[0]] %n\n  %z = sub %y, %o\n  yield %z, %i, %n\n}\nreturn a = %a\n");
+      // The sum of a softmax, and that of the label's element, where there are exponentials.
+      const std::string softmax = "  %mb = broadcast[shape=[4," + length +
+                                  "], dims=[0]] %m\n  %h = sub %p, %mb\n  %e = exp %h\n" +
+                                  "  %z = reduce_sum[dims=[1]] %e\n  %ho = mul %h, %o\n" +
+                                  "  %k = reduce_sum[dims=[1]] %ho\n  %l = sub %z, %k\n";
+      const auto program = program_of(
+          "batch %x:" + type + "{}\nbatch %t:i32[4]{}\n%a, %b, %c = fused_rows[length=" + length + "] %x, %t (%p:" +
+          type + "{}, %q:i32[4]{}) {\n" + "  %m = reduce_max[dims=[1]] %p\n  %s = reduce_sum[dims=[1]] %p\n" +
+          "  %i = argmax[dim=1] %p\n  %o = one_hot[depth=" + length + ", dtype=" + dtype + "] %q\n" +
+          (dtype == "i32" ? "  %l = sub %m, %s\n" : softmax) + "  %n = sub %s, %l\n  %y = broadcast[shape=[4," +
+          length + "], dims=[0]] %n\n  %g = sub %y, %o\n  yield %g, %i, %n\n}\nreturn a = %a\n");
       const Equation& equation = program->equations.front();
       const std::vector<Type> operands = types_of(*program, equation.operands);
       const std::vector<Type> results = types_of(*program, equation.results);
@@ -157,7 +162,7 @@ TEST_CASE("every product and convolution of the cases that are compared with JAX
   int count = 0;
   for (const std::string& name : parity::listed_cases()) {
     const std::filesystem::path config = parity::folder / "cases" / name / "config.yaml";
-    count += prepare_step(*device, *train::make_setup(spec::load(config.string(), {})).training, name,
+    count += prepare_step(*device, *setup::make_setup(spec::load(config.string(), {})).training, name,
                           Kernels::of_libraries);
   }
   CHECK(count > 500);
@@ -170,15 +175,15 @@ TEST_CASE("the workspace of a config is planned for a described GPU, and is with
   const gpu::OpenPlanningGpu planner = [&]() -> gpu::DescribedGpu& { return *described_gpu; };
   for (const char* const precision : {"precision=float32", "precision=mixed_bfloat16"}) {
     INFO(precision);
-    const Source source = train::run_source(testing::setup_of_config("cnn.yaml", {precision}));
+    const Source source = setup::run_source(testing::setup_of_config("cnn.yaml", {precision}));
     const MemoryNeeds planned =
         gpu::GpuBackend(missing, {.gpus = 2, .open_planning_gpu = planner}).plan(source)->needs();
     const MemoryNeeds bound = gpu::GpuBackend(missing, {.gpus = 2}).plan(source)->needs();
-    CHECK(planned.workspaces_planned_for == "NVIDIA H100 80GB HBM3");
-    CHECK(bound.workspaces_planned_for.empty());
-    CHECK(planned.workspaces > 0);
-    CHECK(planned.workspaces <= bound.workspaces);
-    CHECK(planned.total() - planned.workspaces == bound.total() - bound.workspaces);
+    CHECK(planned.workspace_planned_for == "NVIDIA H100 80GB HBM3");
+    CHECK(bound.workspace_planned_for.empty());
+    CHECK(planned.workspace > 0);
+    CHECK(planned.workspace <= bound.workspace);
+    CHECK(planned.total() - planned.workspace == bound.total() - bound.workspace);
   }
 }
 

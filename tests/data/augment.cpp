@@ -1,15 +1,17 @@
 // Random changes of training images: what they do, and what they depend on.
-#include "core/data/images/augment.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
 #include <string>
 
-#include "core/data/batches/batch.h"
-#include "core/data/sources/open.h"
-#include "core/data/sources/synthetic.h"
+#include "core/augment/augmenter.h"
+#include "core/augment/cutout.h"
+#include "core/augment/random_crop.h"
+#include "core/augment/random_flip.h"
+#include "core/data/synthetic/synthetic.h"
+#include "core/input/batches/batch.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/session_run.h"
@@ -21,7 +23,6 @@ using test::contains;
 
 namespace {
 
-namespace augment = spec::augment;
 using Image = std::vector<std::byte>;
 
 constexpr std::int64_t image_height = 5, image_width = 7;
@@ -33,10 +34,10 @@ Image image_of(std::int64_t channels) {
   return image;
 }
 
-Image changed(const std::vector<spec::Augmentation>& list, std::int64_t channels, std::int64_t position,
+Image changed(const std::vector<augment::Augmentation>& list, std::int64_t channels, std::int64_t position,
               std::uint64_t seed = 1) {
   Image image = image_of(channels);
-  data::Augmenter(list, {DType::u8, {image_height, image_width, channels}}, seed).apply(position, image.data());
+  augment::Augmenter(list, {DType::u8, {image_height, image_width, channels}}, seed).apply(position, image.data());
   return image;
 }
 
@@ -126,7 +127,7 @@ TEST_CASE("changes are applied in the order of the list", "[data]") {
 }
 
 TEST_CASE("a change depends on the seed, its place in the list and the position alone", "[data]") {
-  const std::vector<spec::Augmentation> list = {{augment::RandomCrop{2}}, {augment::RandomFlip{}}};
+  const std::vector<augment::Augmentation> list = {{augment::RandomCrop{2}}, {augment::RandomFlip{}}};
   int seeds = 0, positions = 0;
   for (std::int64_t i = 0; i < 100; ++i) {
     CHECK(changed(list, 3, i) == changed(list, 3, i));
@@ -145,21 +146,21 @@ TEST_CASE("a change depends on the seed, its place in the list and the position 
 
 TEST_CASE("a batch is filled with changed images, by the position in the sample stream", "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::SyntheticImages{5, 7, 3, 2, 10, 0, 0.1};
+  spec.source = data::SyntheticImages{5, 7, 3, 2, 10, 0, 0.1};
   spec.batch_size = std::int64_t{4};
   spec.remainder = spec::Remainder::mask;
   spec.augment = {{augment::RandomCrop{2}}, {augment::RandomFlip{}}};
-  const data::Source source = data::open(spec, 3, 1);
-  const data::BatchPlan plan = data::plan_training(spec, Mesh({{"devices", 1}}), 10);
-  const data::Stream stream = data::training_stream(spec, 3, *source.train);
-  const data::Augmenter augmenter(spec.augment, source.train->input(), 3);
+  const data::Source source = input::open(spec, 3, 1);
+  const BatchPlan plan = input::plan_training(spec, Mesh({{"devices", 1}}), 10);
+  const input::Stream stream = input::training_stream(spec, 3, *source.train);
+  const augment::Augmenter augmenter(spec.augment, source.train->input(), 3);
   const std::size_t bytes = source.train->input().bytes();
   Image batch(4 * bytes), image(bytes);
   std::vector<std::int32_t> labels(4);
   std::int32_t label = 0;
   for (const std::int64_t step : {0, 2, 5}) {  // step 2 and step 5 are short
-    data::fill(*source.train, stream, plan, step,
-               {batch.data(), reinterpret_cast<std::byte*>(labels.data()), nullptr, nullptr, bytes, 4});
+    input::fill(*source.train, stream, plan, step,
+                {batch.data(), reinterpret_cast<std::byte*>(labels.data()), nullptr, nullptr, bytes, 4});
     const std::int64_t epoch = step / 3, count = plan.examples_in(step % 3);
     for (std::int64_t row = 0; row < 4; ++row) {
       const std::int64_t position = step % 3 * 4 + std::min(row, count - 1);  // padding is the last example
@@ -227,15 +228,15 @@ TEST_CASE("augmented runs have the same bits on every backend and any number of 
 TEST_CASE("one batch of all examples is changed anew in every epoch", "[data]") {
   const std::vector<std::string> all = {"data.batch_size=all", "train.duration=3 epochs",
                                         "data.augment=[random_crop: 2]"};
-  const train::Setup setup = setup_of_text(small_images, all);
-  CHECK(data::training_stream(setup.spec().data, 0, *setup.source.train).is_random());
+  const setup::Setup setup = setup_of_text(small_images, all);
+  CHECK(input::training_stream(setup.spec().data, 0, *setup.source.train).is_random());
   const Trained trained = train_setup(setup);
   CHECK(trained.same_bits(train_setup(setup_of_text(small_images, all))));
   // With a rate of almost nothing, only the images can change the loss.
   std::vector<std::string> still = all;
   still.push_back("optimizer.learning_rate=1.0e-30");
   std::set<double> losses;
-  for (const train::Logged& logged : train_setup(setup_of_text(small_images, still)).of<train::Logged>()) {
+  for (const run::Logged& logged : train_setup(setup_of_text(small_images, still)).of<run::Logged>()) {
     losses.insert(logged.measures.front().second);
   }
   CHECK(losses.size() == 3);

@@ -1,6 +1,4 @@
 // How often random changes draw what, and that an image becomes what was drawn for its place in the sample stream.
-#include "core/data/images/augment_draws.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,22 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "core/data/images/augment.h"
-#include "core/data/images/color.h"
-#include "core/data/images/rotate.h"
+#include "core/augment/augmenter.h"
+#include "core/augment/color.h"
+#include "core/augment/color_jitter.h"
+#include "core/augment/random_resized_crop.h"
+#include "core/augment/random_rotation.h"
+#include "core/augment/rotate.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
 
 namespace {
 
-namespace augment = spec::augment;
-
-data::Draws draws_at(std::uint64_t position, const std::string& name = "random_rotation") {
+augment::Draws draws_at(std::uint64_t position, const std::string& name = "random_rotation") {
   return {stream_key(1, "data/augment/0/" + name), position};
 }
 
-spec::Spread within(double low, double high) { return {0, spec::Range{low, high}}; }
+declare::Spread within(double low, double high) { return {0, declare::Range{low, high}}; }
 
 // Counts, in ten bins of equal width, of 4000 values that must lie in the range; and checks that they are alike.
 template <class Value>
@@ -41,12 +40,12 @@ void check_uniform(double low, double high, Value value) {
   }
 }
 
-data::ColorChange color_change(const augment::ColorJitter& jitter, std::uint64_t position) {
-  return data::draw_color_change(jitter, draws_at(position, "color_jitter"));
+augment::ColorChange color_change(const augment::ColorJitter& jitter, std::uint64_t position) {
+  return jitter.drawn(draws_at(position, "color_jitter"));
 }
 
 // Some image of 3 channels.
-std::vector<std::byte> image_of(data::ImageSize size) {
+std::vector<std::byte> image_of(augment::ImageSize size) {
   std::vector<std::byte> image(static_cast<std::size_t>(size.height * size.width * 3));
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::byte>(i * 37 % 251);
   return image;
@@ -55,25 +54,25 @@ std::vector<std::byte> image_of(data::ImageSize size) {
 }  // namespace
 
 TEST_CASE("an angle is drawn uniformly, from both signs of a number or from a range", "[data]") {
-  check_uniform(-15, 15, [](std::uint64_t i) { return data::draw_angle({{15, {}}}, draws_at(i)); });
-  check_uniform(30, 90, [](std::uint64_t i) { return data::draw_angle({within(30, 90)}, draws_at(i)); });
-  CHECK(data::draw_angle({within(90, 90)}, draws_at(7)) == 90);
+  check_uniform(-15, 15, [](std::uint64_t i) { return augment::RandomRotation{{15, {}}}.angle(draws_at(i)); });
+  check_uniform(30, 90, [](std::uint64_t i) { return augment::RandomRotation{within(30, 90)}.angle(draws_at(i)); });
+  CHECK(augment::RandomRotation{within(90, 90)}.angle(draws_at(7)) == 90);
 }
 
 TEST_CASE("factors of colours are drawn uniformly around 1, but never below 0, and turns of the hue around 0",
           "[data]") {
   augment::ColorJitter jitter{{0.2, {}}, {3, {}}, within(0.5, 0.6), {0.1, {}}};
-  const auto amount = [&](data::ColorStep step) {
+  const auto amount = [&](augment::ColorStep step) {
     return [&jitter, step](std::uint64_t i) { return color_change(jitter, i).amount(step).value(); };
   };
-  check_uniform(0.8, 1.2, amount(data::ColorStep::brightness));
-  check_uniform(0, 4, amount(data::ColorStep::contrast));
-  check_uniform(0.5, 0.6, amount(data::ColorStep::saturation));
-  check_uniform(-0.1, 0.1, amount(data::ColorStep::hue));
+  check_uniform(0.8, 1.2, amount(augment::ColorStep::brightness));
+  check_uniform(0, 4, amount(augment::ColorStep::contrast));
+  check_uniform(0.5, 0.6, amount(augment::ColorStep::saturation));
+  check_uniform(-0.1, 0.1, amount(augment::ColorStep::hue));
   int both = 0;  // one draw says nothing of another
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    const data::ColorChange change = color_change(jitter, i);
-    both += *change.amount(data::ColorStep::brightness) > 1 && *change.amount(data::ColorStep::hue) > 0 ? 1 : 0;
+    const augment::ColorChange change = color_change(jitter, i);
+    both += *change.amount(augment::ColorStep::brightness) > 1 && *change.amount(augment::ColorStep::hue) > 0 ? 1 : 0;
   }
   CHECK(both > 190);
   CHECK(both < 310);
@@ -81,15 +80,15 @@ TEST_CASE("factors of colours are drawn uniformly around 1, but never below 0, a
 
 TEST_CASE("steps of color_jitter that cannot change anything are left out", "[data]") {
   const augment::ColorJitter jitter{{0, {}}, within(1, 1), within(1, 1.5), within(0, 0)};
-  const data::ColorChange change = color_change(jitter, 3);
-  CHECK_FALSE(change.amount(data::ColorStep::brightness));
-  CHECK_FALSE(change.amount(data::ColorStep::contrast));
-  CHECK(change.amount(data::ColorStep::saturation));
-  CHECK_FALSE(change.amount(data::ColorStep::hue));
+  const augment::ColorChange change = color_change(jitter, 3);
+  CHECK_FALSE(change.amount(augment::ColorStep::brightness));
+  CHECK_FALSE(change.amount(augment::ColorStep::contrast));
+  CHECK(change.amount(augment::ColorStep::saturation));
+  CHECK_FALSE(change.amount(augment::ColorStep::hue));
 }
 
 TEST_CASE("the steps of color_jitter come in each of 24 orders alike often", "[data]") {
-  std::map<std::array<data::ColorStep, 4>, int> counts;
+  std::map<std::array<augment::ColorStep, 4>, int> counts;
   for (std::uint64_t i = 0; i < 4800; ++i) ++counts[color_change({{0.2, {}}, {}, {}, {}}, i).order];
   CHECK(counts.size() == 24);
   for (const auto& [order, count] : counts) {
@@ -100,12 +99,12 @@ TEST_CASE("the steps of color_jitter come in each of 24 orders alike often", "[d
 
 TEST_CASE("random_resized_crop draws areas uniformly, ratios by their logarithm and positions where the part fits",
           "[data]") {
-  const data::ImageSize size{1000, 1200};
+  const augment::ImageSize size{1000, 1200};
   const augment::RandomResizedCrop crop{{0.1, 0.3}, {0.5, 2}};  // all of them fit
-  const auto part = [&](std::uint64_t i) { return data::draw_part(crop, size, draws_at(i, "random_resized_crop")); };
+  const auto part = [&](std::uint64_t i) { return crop.part(size, draws_at(i, "random_resized_crop")); };
   const auto of = [](std::int64_t x) { return static_cast<double>(x); };
   check_uniform(0.099, 0.301, [&](std::uint64_t i) {
-    const data::Box box = part(i);
+    const augment::Box box = part(i);
     REQUIRE((box.top >= 0 && box.top + box.size.height <= size.height));
     REQUIRE((box.left >= 0 && box.left + box.size.width <= size.width));
     return of(box.size.height) * of(box.size.width) / 1.2e6;
@@ -117,21 +116,22 @@ TEST_CASE("random_resized_crop draws areas uniformly, ratios by their logarithm 
 }
 
 TEST_CASE("a part that does not fit is drawn again, and in the end is the largest in the centre", "[data]") {
-  const auto part = [](const spec::Range& scale, const spec::Range& ratio, data::ImageSize size, std::uint64_t i) {
-    return data::draw_part({scale, ratio}, size, draws_at(i, "random_resized_crop"));
+  const auto part = [](const declare::Range& scale, const declare::Range& ratio, augment::ImageSize size,
+                       std::uint64_t i) {
+    return augment::RandomResizedCrop{scale, ratio}.part(size, draws_at(i, "random_resized_crop"));
   };
   // No part of the whole area fits unless it is the image.
-  CHECK(part({1, 1}, {2, 2}, {20, 20}, 1) == data::Box{5, 0, {10, 20}});
-  CHECK(part({1, 1}, {0.25, 0.5}, {20, 20}, 1) == data::Box{0, 5, {20, 10}});
-  CHECK(part({1, 1}, {1, 1}, {20, 20}, 1) == data::Box{0, 0, {20, 20}});
-  CHECK(part({1, 1}, {0.5, 2}, {30, 20}, 1) == data::Box{0, 0, {30, 20}});  // or near it: 30x20 has such a ratio
-  CHECK(part({1, 1}, {1e30, 1e38}, {3, 3}, 1) == data::Box{1, 0, {1, 3}});
+  CHECK(part({1, 1}, {2, 2}, {20, 20}, 1) == augment::Box{5, 0, {10, 20}});
+  CHECK(part({1, 1}, {0.25, 0.5}, {20, 20}, 1) == augment::Box{0, 5, {20, 10}});
+  CHECK(part({1, 1}, {1, 1}, {20, 20}, 1) == augment::Box{0, 0, {20, 20}});
+  CHECK(part({1, 1}, {0.5, 2}, {30, 20}, 1) == augment::Box{0, 0, {30, 20}});  // or near it: 30x20 has such a ratio
+  CHECK(part({1, 1}, {1e30, 1e38}, {3, 3}, 1) == augment::Box{1, 0, {1, 3}});
   // An area of 0.9 with a ratio up to 2 fits a square for small ratios only; most find one within ten draws.
   int central = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    const data::Box box = part({0.85, 0.9}, {0.5, 2}, {100, 100}, i);
+    const augment::Box box = part({0.85, 0.9}, {0.5, 2}, {100, 100}, i);
     const auto area = static_cast<double>(box.size.height * box.size.width);
-    if (box == data::Box{0, 0, {100, 100}}) {
+    if (box == augment::Box{0, 0, {100, 100}}) {
       ++central;
     } else {
       REQUIRE(area > 8300);
@@ -143,11 +143,11 @@ TEST_CASE("a part that does not fit is drawn again, and in the end is the larges
 }
 
 TEST_CASE("an image becomes what is drawn for its position, step by step", "[data]") {
-  const data::ImageSize size{9, 11};
+  const augment::ImageSize size{9, 11};
   const std::vector<std::byte> image = image_of(size);
-  const auto changed = [&](const spec::AugmentationKind& kind, std::int64_t position) {
+  const auto changed = [&](const augment::AugmentationKind& kind, std::int64_t position) {
     std::vector<std::byte> pixels = image;
-    data::Augmenter({{kind}}, {DType::u8, {size.height, size.width, 3}}, 1).apply(position, pixels.data());
+    augment::Augmenter({{kind}}, {DType::u8, {size.height, size.width, 3}}, 1).apply(position, pixels.data());
     return pixels;
   };
   const augment::RandomRotation rotation{{60, {}}};
@@ -155,21 +155,21 @@ TEST_CASE("an image becomes what is drawn for its position, step by step", "[dat
   const augment::ColorJitter jitter{{0.4, {}}, {0.4, {}}, {0.4, {}}, {0.2, {}}};
   for (const std::uint64_t i : {0UL, 1UL, 5UL, 70000UL}) {
     std::vector<std::byte> expected = image;
-    data::rotate_image(image, size, 3, data::draw_angle(rotation, draws_at(i)), expected);
+    augment::rotate_image(image, size, 3, rotation.angle(draws_at(i)), expected);
     CHECK((changed(rotation, static_cast<std::int64_t>(i)) == expected));
 
     expected = image;
-    data::enlarge_part(expected, size, data::draw_part(crop, size, draws_at(i, "random_resized_crop")), 3);
+    augment::enlarge_part(expected, size, crop.part(size, draws_at(i, "random_resized_crop")), 3);
     CHECK((changed(crop, static_cast<std::int64_t>(i)) == expected));
 
     expected = image;
-    const data::ColorChange change = color_change(jitter, i);
-    for (const data::ColorStep step : change.order) {
+    const augment::ColorChange change = color_change(jitter, i);
+    for (const augment::ColorStep step : change.order) {
       const double amount = change.amount(step).value();
-      if (step == data::ColorStep::brightness) data::change_brightness(expected, amount);
-      if (step == data::ColorStep::contrast) data::change_contrast(expected, 3, amount);
-      if (step == data::ColorStep::saturation) data::change_saturation(expected, amount);
-      if (step == data::ColorStep::hue) data::shift_hue(expected, amount);
+      if (step == augment::ColorStep::brightness) augment::change_brightness(expected, amount);
+      if (step == augment::ColorStep::contrast) augment::change_contrast(expected, 3, amount);
+      if (step == augment::ColorStep::saturation) augment::change_saturation(expected, amount);
+      if (step == augment::ColorStep::hue) augment::shift_hue(expected, amount);
     }
     CHECK((changed(jitter, static_cast<std::int64_t>(i)) == expected));
   }

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/augment/color.h"
+#include "core/augment/resize.h"
+#include "core/augment/rotate.h"
 #include "core/data/arrays/array.h"
-#include "core/data/images/color.h"
-#include "core/data/images/resize.h"
-#include "core/data/images/rotate.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -15,7 +15,7 @@ using namespace pmaptrain;
 namespace {
 
 struct Pixels {
-  data::ImageSize size;
+  augment::ImageSize size;
   std::int64_t channels = 0;
   std::vector<std::byte> bytes;
 };
@@ -51,34 +51,34 @@ TEST_CASE("images are rotated to the pixels of Pillow's rotate, quarter turns an
                   {"0", "15", "-15", "30.5", "45", "90", "180", "270", "-123.456", "359.9", "360"},
                   [](Pixels& image, const std::string& angle) {
                     const std::vector<std::byte> from = image.bytes;
-                    data::rotate_image(from, image.size, image.channels, std::stod(angle), image.bytes);
+                    augment::rotate_image(from, image.size, image.channels, std::stod(angle), image.bytes);
                   });
 }
 
 TEST_CASE("brightness, contrast and saturation change to the bytes of Pillow's ImageEnhance", "[data]") {
   check_as_pillow("brightness", {"rgb", "grey", "square", "colours"}, factors,
-                  [](Pixels& image, const std::string& by) { data::change_brightness(image.bytes, std::stod(by)); });
+                  [](Pixels& image, const std::string& by) { augment::change_brightness(image.bytes, std::stod(by)); });
   check_as_pillow("contrast", {"rgb", "grey", "square", "colours"}, factors, [](Pixels& image, const std::string& by) {
-    data::change_contrast(image.bytes, image.channels, std::stod(by));
+    augment::change_contrast(image.bytes, image.channels, std::stod(by));
   });
   check_as_pillow("saturation", {"rgb", "square", "colours"}, factors,
-                  [](Pixels& image, const std::string& by) { data::change_saturation(image.bytes, std::stod(by)); });
+                  [](Pixels& image, const std::string& by) { augment::change_saturation(image.bytes, std::stod(by)); });
 }
 
 TEST_CASE("the hue moves to the bytes of Pillow's HSV and back", "[data]") {
   check_as_pillow("hue", {"rgb", "square", "colours"}, {"-0.5", "-0.1", "0", "0.003", "0.05", "0.3", "0.5"},
-                  [](Pixels& image, const std::string& turns) { data::shift_hue(image.bytes, std::stod(turns)); });
+                  [](Pixels& image, const std::string& turns) { augment::shift_hue(image.bytes, std::stod(turns)); });
 }
 
 TEST_CASE("a part of an image is cropped and resized to the pixels of Pillow's BILINEAR", "[data]") {
-  const std::vector<std::pair<std::string, data::Box>> parts = {{"0_0_21_17", {0, 0, {21, 17}}},
-                                                                {"3_2_11_9", {3, 2, {11, 9}}},
-                                                                {"20_16_1_1", {20, 16, {1, 1}}},
-                                                                {"0_5_21_4", {0, 5, {21, 4}}},
-                                                                {"8_0_2_17", {8, 0, {2, 17}}}};
+  const std::vector<std::pair<std::string, augment::Box>> parts = {{"0_0_21_17", {0, 0, {21, 17}}},
+                                                                   {"3_2_11_9", {3, 2, {11, 9}}},
+                                                                   {"20_16_1_1", {20, 16, {1, 1}}},
+                                                                   {"0_5_21_4", {0, 5, {21, 4}}},
+                                                                   {"8_0_2_17", {8, 0, {2, 17}}}};
   for (const auto& [name, part] : parts) {
     check_as_pillow("part", {"rgb", "grey"}, {name}, [&box = part](Pixels& image, const std::string&) {
-      data::enlarge_part(image.bytes, image.size, box, image.channels);
+      augment::enlarge_part(image.bytes, image.size, box, image.channels);
     });
   }
 }
@@ -94,12 +94,12 @@ TEST_CASE("images of any number of channels are rotated and enlarged, each chann
     for (std::size_t i = channel; i < bytes.size(); i += 5) one.push_back(bytes[i]);
     return one;
   };
-  const data::Box part{3, 2, {11, 9}};
-  data::rotate_image(grey.bytes, grey.size, 1, 33, turned.bytes);
-  data::enlarge_part(enlarged.bytes, grey.size, part, 1);
+  const augment::Box part{3, 2, {11, 9}};
+  augment::rotate_image(grey.bytes, grey.size, 1, 33, turned.bytes);
+  augment::enlarge_part(enlarged.bytes, grey.size, part, 1);
   Pixels wide_turned = wide;
-  data::rotate_image(wide.bytes, wide.size, 5, 33, wide_turned.bytes);
-  data::enlarge_part(wide.bytes, wide.size, part, 5);
+  augment::rotate_image(wide.bytes, wide.size, 5, 33, wide_turned.bytes);
+  augment::enlarge_part(wide.bytes, wide.size, part, 5);
   for (std::size_t channel = 0; channel < 5; ++channel) {
     CHECK((every_fifth(wide_turned.bytes, channel) == turned.bytes));
     CHECK((every_fifth(wide.bytes, channel) == enlarged.bytes));

@@ -5,9 +5,9 @@
 
 #include "core/base/error.h"
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/batches/batch.h"
 #include "core/data/sampler.h"
-#include "core/data/sources/open.h"
+#include "core/input/batches/batch.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -29,7 +29,7 @@ const Mesh eight({{"devices", 8}});
 
 std::string refusal(const spec::DataSpec& spec, std::int64_t examples, const Mesh& mesh = eight) {
   try {
-    data::plan_training(spec, mesh, examples);
+    input::plan_training(spec, mesh, examples);
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::usage);
     std::string text;
@@ -96,27 +96,27 @@ TEST_CASE("a large permutation moves examples far and differs by epoch and seed"
 
 TEST_CASE("shuffle false and batch_size all keep file order", "[data]") {
   spec::DataSpec spec = with(std::int64_t{8});
-  CHECK(data::training_sampler(spec, 0, 100).shuffles());
+  CHECK(input::training_sampler(spec, 0, 100).shuffles());
   spec.shuffle = false;
-  CHECK(data::training_sampler(spec, 0, 100).index(3, 42) == 42);
-  CHECK_FALSE(data::training_sampler(with(spec::BatchAll{}), 0, 100).shuffles());
+  CHECK(input::training_sampler(spec, 0, 100).index(3, 42) == 42);
+  CHECK_FALSE(input::training_sampler(with(spec::BatchAll{}), 0, 100).shuffles());
 }
 
 TEST_CASE("a batch that divides is cut evenly, and the short last batch is dropped and counted", "[data]") {
-  const data::BatchPlan plan = data::plan_training(with(std::int64_t{128}), eight, 50000);
+  const BatchPlan plan = input::plan_training(with(std::int64_t{128}), eight, 50000);
   CHECK(plan.rows_per_device == 16);
   CHECK(plan.steps_per_epoch == 390);
   CHECK(plan.examples_per_epoch == 49920);
   CHECK(plan.skipped_per_epoch == 80);
   CHECK(plan.padded_per_epoch == 0);
-  CHECK(data::plan_training(with(spec::BatchPerDevice{16}), eight, 50000) == plan);
-  const data::BatchPlan all = data::plan_training(with(spec::BatchAll{}), eight, 800);
+  CHECK(input::plan_training(with(spec::BatchPerDevice{16}), eight, 50000) == plan);
+  const BatchPlan all = input::plan_training(with(spec::BatchAll{}), eight, 800);
   CHECK(all.global == 800);
   CHECK(all.steps_per_epoch == 1);
 }
 
 TEST_CASE("remainder mask pads a batch that does not divide and the short last one", "[data]") {
-  const data::BatchPlan plan = data::plan_training(with(std::int64_t{100}, spec::Remainder::mask), eight, 250);
+  const BatchPlan plan = input::plan_training(with(std::int64_t{100}, spec::Remainder::mask), eight, 250);
   CHECK(plan.rows_per_device == 13);
   CHECK(plan.rows() == 104);
   CHECK(plan.steps_per_epoch == 3);
@@ -125,7 +125,7 @@ TEST_CASE("remainder mask pads a batch that does not divide and the short last o
   CHECK(plan.padded_per_epoch == 3 * 104 - 250);
   CHECK(plan.examples_in(1) == 100);
   CHECK(plan.examples_in(2) == 50);
-  CHECK(data::plan_training(with(std::int64_t{100}, spec::Remainder::mask, 4), eight, 250).rows_per_device == 16);
+  CHECK(input::plan_training(with(std::int64_t{100}, spec::Remainder::mask, 4), eight, 250).rows_per_device == 16);
 }
 
 TEST_CASE("a batch of all examples that does not divide is refused with the nearest size", "[data]") {
@@ -166,7 +166,7 @@ TEST_CASE("an epoch without a step, and a short batch with remainder: error, are
 
 TEST_CASE("evaluation counts every example once, whatever the batch", "[data]") {
   for (const std::int64_t batch : {1, 7, 100, 128, 60000}) {
-    const data::BatchPlan plan = data::plan_evaluation(1000, batch, 8);
+    const BatchPlan plan = input::plan_evaluation(1000, batch, 8);
     CHECK(plan.examples_per_epoch == 1000);
     CHECK(plan.skipped_per_epoch == 0);
     CHECK(plan.rows() < std::min<std::int64_t>(batch, 1000) + 8);
@@ -184,22 +184,22 @@ TEST_CASE("a batch holds its examples in the sampler's order, then its last one 
   }
   const auto dataset = data::make_dataset(inputs, targets);
   const Mesh three({{"devices", 3}});
-  const data::BatchPlan plan = data::plan_training(with(std::int64_t{4}, spec::Remainder::mask), three, 10);
+  const BatchPlan plan = input::plan_training(with(std::int64_t{4}, spec::Remainder::mask), three, 10);
   REQUIRE(plan.rows() == 6);
   REQUIRE(plan.steps_per_epoch == 3);
   const Sampler sampler = Sampler::shuffled(10, 2);
   std::vector<float> x(12), y(6), mask(6);
   std::vector<std::int64_t> rows(6);
-  const data::BatchBuffers buffers = {reinterpret_cast<std::byte*>(x.data()),
-                                      reinterpret_cast<std::byte*>(y.data()),
-                                      mask.data(),
-                                      rows.data(),
-                                      2 * sizeof(float),
-                                      sizeof(float)};
+  const input::BatchBuffers buffers = {reinterpret_cast<std::byte*>(x.data()),
+                                       reinterpret_cast<std::byte*>(y.data()),
+                                       mask.data(),
+                                       rows.data(),
+                                       2 * sizeof(float),
+                                       sizeof(float)};
   for (std::int64_t step = 0; step < 9; ++step) {
     std::fill(x.begin(), x.end(), 99.0F);
     std::fill(y.begin(), y.end(), 99.0F);
-    data::fill(*dataset, sampler, plan, step, buffers);
+    input::fill(*dataset, sampler, plan, step, buffers);
     const std::int64_t count = step % 3 == 2 ? 2 : 4;
     for (std::int64_t r = 0; r < 6; ++r) {
       const auto i = static_cast<std::size_t>(r);

@@ -2,13 +2,14 @@
 #include <cmath>
 
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/sources/open.h"
+#include "core/data/arrays/npz_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
-using spec::Channels;
+using data::Channels;
 
 namespace {
 
@@ -74,14 +75,14 @@ TEST_CASE("channels: auto takes bytes for pictures, and numbers and tokens for s
 TEST_CASE("the statistics of sequences are those of each channel", "[data]") {
   const TemporaryFolder folder;
   const std::string y = npy("|u1", "(2,)", std::string("\0\1", 2));
-  spec::Npz npz;
+  data::Npz npz;
   npz.file = folder.write("a.npz", archive({{"x.npy", counted_array()}, {"y.npy", y}}));
   npz.train = {"", "x", "y"};
   spec::DataSpec data;
   data.source = npz;
   data.batch_size = std::int64_t{2};
   data.normalize.emplace().automatic = true;
-  const data::Source source = data::open(data, 0, 1);
+  const data::Source source = input::open(data, 0, 1);
   CHECK(source.channels == Channels::last);
   CHECK(source.notes ==
         std::vector<std::string>{

@@ -30,8 +30,13 @@ void write_cifar_batch(const std::string& path, std::size_t index, char label) {
   fs::resize_file(path, cifar_bytes);
 }
 
+data::Source open_split(const std::string& dir, data::Split split) {
+  const data::Skipped none;
+  return data::Cifar10{dir}.open({0, 1, {}, split, nullptr, none});
+}
+
 std::string error_at(const std::string& dir, data::Split split = data::Split::test) {
-  return error_of([&] { data::open_cifar10({dir}, [&](data::Split wanted) { return wanted == split; }); });
+  return error_of([&] { open_split(dir, split); });
 }
 
 const std::string cifar_help =
@@ -47,8 +52,7 @@ TEST_CASE("CIFAR-10's planes become channels, and its five batches follow one an
     write_cifar_batch(folder / ("data_batch_" + std::to_string(i) + ".bin"), i == 4 ? 7U : 0U, static_cast<char>(i));
   }
   folder.write("batches.meta.txt", "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n");
-  const data::Source source =
-      data::open_cifar10({folder.path().string()}, [](data::Split split) { return split == data::Split::train; });
+  const data::Source source = open_split(folder.path().string(), data::Split::train);
   REQUIRE(source.train->size() == 50000);
   CHECK(source.train->input().shape == Shape{32, 32, 3});
   CHECK(source.train->input().dtype == DType::u8);

@@ -80,7 +80,7 @@ TEST_CASE("classes that are listed have the order of the list, whether they are 
   };
   Tables texts("x,y\n1,ok\n2,fraud\n3,ok\n");
   CHECK(labels(texts) == std::vector<std::int32_t>{1, 0, 1});
-  texts.csv().classes = {{"ok"}, {"fraud"}};
+  texts.csv()->classes = {{"ok"}, {"fraud"}};
   CHECK(labels(texts) == std::vector<std::int32_t>{0, 1, 0});
   CHECK(texts.open().encoding.classes == std::vector<std::string>{"ok", "fraud"});
   // The encoding of a run keeps the order.
@@ -91,20 +91,20 @@ TEST_CASE("classes that are listed have the order of the list, whether they are 
   CHECK(target_of<std::int32_t>(*again.test, 0) == 1);
   CHECK(target_of<std::int32_t>(*again.test, 1) == 0);
   Tables signs("x,y\n1,-1\n2,1.0\n");
-  signs.csv().classes = {{"-1"}, {"1"}};
+  signs.csv()->classes = {{"-1"}, {"1"}};
   CHECK(labels(signs) == std::vector<std::int32_t>{0, 1});
   Tables numbers("x,y\n1,0\n2,1\n");
-  numbers.csv().classes = {{"1"}, {"0"}};
+  numbers.csv()->classes = {{"1"}, {"0"}};
   CHECK(labels(numbers) == std::vector<std::int32_t>{1, 0});
 }
 
 TEST_CASE("a class that the list does not have is refused, and one without a row is told", "[data]") {
   Tables tables("x,y\n1,ok\n2,fraud\n3,none\n");
-  tables.csv().classes = {{"ok"}, {"fraud"}};
+  tables.csv()->classes = {{"ok"}, {"fraud"}};
   CHECK(tables.refusal() ==
         "'train.csv', line 4, column 'y': 'none' is a class that classes does not list | add it to classes, or remove "
         "the row");
-  tables.csv().classes = {{"ok"}, {"lost"}, {"fraud"}, {"none"}};
+  tables.csv()->classes = {{"ok"}, {"lost"}, {"fraud"}, {"none"}};
   CHECK(tables.open().notes ==
         std::vector<std::string>{"classes lists 'lost', which no row of the training split has"});
 }
@@ -112,7 +112,7 @@ TEST_CASE("a class that the list does not have is refused, and one without a row
 TEST_CASE("labels in the notation of lists of Python are told, because their brackets are part of the names",
           "[data]") {
   Tables tables("x,y\n1,\"['art', 'music']\"\n2,['art']\n");
-  tables.csv().label_separator = ",";
+  tables.csv()->label_separator = ",";
   const std::vector<std::string> notes = tables.open().notes;
   REQUIRE(notes.size() == 1);
   CHECK(notes.front() ==

@@ -1,8 +1,9 @@
 // Tables of text: their cells, columns and encoding, and what is said about those that are wrong.
 #include "core/data/tables/csv.h"
 
-#include "core/data/sources/open.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/data/tables/csv_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/tables.h"
@@ -103,7 +104,7 @@ TEST_CASE("a cell is a number in every spelling of one, and in no other", "[data
 
 TEST_CASE("blanks are kept in categories and classes, and not in numbers and names of columns", "[data]") {
   Tables tables(" c , x,\ty\na , 1 ,no\na, 2.5, no\n");
-  tables.csv().categorical = {{"c"}};
+  tables.csv()->categorical = {{"c"}};
   const data::Source source = tables.open();
   CHECK(source.encoding.columns[0].name == "c");
   CHECK(source.encoding.columns[0].categories == std::vector<std::string>{"a", "a "});
@@ -114,7 +115,7 @@ TEST_CASE("blanks are kept in categories and classes, and not in numbers and nam
 
 TEST_CASE("columns are found by name, texts become classes and categories in sorted order", "[data]") {
   Tables tables("a,city,y,b\n1,Rome,no,2\n3,Oslo,yes,4\n5,Rome,maybe,6\n", "b,y,a,city\n8,yes,7,Oslo\n");
-  tables.csv().categorical = {{"city"}};
+  tables.csv()->categorical = {{"city"}};
   const data::Source source = tables.open();
   CHECK(source.description == "csv: 3 train, 1 test examples of f32[4] in 3 classes (maybe, no, yes)");
   CHECK(source.encoding.classes == std::vector<std::string>{"maybe", "no", "yes"});
@@ -130,8 +131,8 @@ TEST_CASE("columns are found by name, texts become classes and categories in sor
   CHECK(input_of(*source.test, 0) == std::vector<float>{7, 1, 0, 8});
   CHECK(target_of<std::int32_t>(*source.test, 0) == 2);
 
-  tables.csv().inputs = {{{"b"}, {"a"}}};
-  tables.csv().categorical = {};
+  tables.csv()->inputs = {{{"b"}, {"a"}}};
+  tables.csv()->categorical = {};
   CHECK(input_of(*tables.open().train, 1) == std::vector<float>{4, 3});
 }
 
@@ -153,8 +154,8 @@ TEST_CASE("integer targets are labels, or numbers for a loss of numbers, and flo
 
 TEST_CASE("several files of a split follow one another, and their columns go by name", "[data]") {
   Tables tables("x,y\n1,0\n2,1\n");
-  tables.csv().train.push_back(tables.folder.write("more.csv", "y,x\r\n1,3\r\n"));
-  tables.csv().train.push_back(tables.folder.write("zipped.csv.gz", gzip("\xef\xbb\xbfx,y\n4,0\n")));
+  tables.csv()->train.push_back(tables.folder.write("more.csv", "y,x\r\n1,3\r\n"));
+  tables.csv()->train.push_back(tables.folder.write("zipped.csv.gz", gzip("\xef\xbb\xbfx,y\n4,0\n")));
   const data::Source source = tables.open();
   REQUIRE(source.train->size() == 4);
   for (std::int64_t i = 0; i < 4; ++i) CHECK(input_of(*source.train, i) == std::vector{static_cast<float>(i + 1)});
@@ -163,7 +164,7 @@ TEST_CASE("several files of a split follow one another, and their columns go by 
   CHECK(tables.refusal() ==
         "'more.csv' has a column 'z', which the first training file does not have | inputs: [...] names the columns to "
         "use");
-  tables.csv().inputs = {{{"x"}}};
+  tables.csv()->inputs = {{{"x"}}};
   CHECK(tables.refusal() == "accepted");
   tables.folder.write("more.csv", "z,y\n1,2\n");
   CHECK(tables.refusal() == "'more.csv' has no column 'x' | its columns are 'z', 'y'");
@@ -171,16 +172,16 @@ TEST_CASE("several files of a split follow one another, and their columns go by 
 
 TEST_CASE("a table without a header names its columns by number", "[data]") {
   Tables tables("5,1,a\n6,2,b\n");
-  tables.csv().header = false;
-  tables.csv().target = {{"2"}};
+  tables.csv()->header = false;
+  tables.csv()->target = {{"2"}};
   const data::Source source = tables.open();
   CHECK(source.train->size() == 2);
   CHECK(input_of(*source.train, 0) == std::vector<float>{5, 1});
-  tables.csv().target = {{"y"}};
+  tables.csv()->target = {{"y"}};
   CHECK(tables.refusal() ==
         "'train.csv' has no column 'y' | with header: false columns are named by their number: 0 to 2");
   tables.folder.write("train.csv", "u,v,y\n5,1,2\n");
-  tables.csv().target = {{"2"}};
+  tables.csv()->target = {{"2"}};
   CHECK(tables.refusal() ==
         "'train.csv', line 1, column '0': 'u' is no number | if the first line has the names of the "
         "columns, set header: true");
@@ -191,7 +192,7 @@ TEST_CASE("missing numbers are refused, or become the mean of the training examp
   CHECK(tables.refusal() ==
         "'train.csv', line 3, column 'x': the cell is empty, expected a number | missing: mean takes the mean of the "
         "column; or remove the row");
-  tables.csv().missing.numbers = spec::Missing::mean;
+  tables.csv()->missing.numbers = data::Missing::mean;
   // The last example is kept aside, so it has no share in the means.
   tables.data.validation = spec::ValidationShare{0.25, 0, false};
   tables.data.normalize = spec::Normalize{{}, {}, true};
@@ -218,7 +219,7 @@ TEST_CASE("missing numbers are refused, or become the mean of the training examp
 
 TEST_CASE("a category or a class that the training split does not have is refused with its row", "[data]") {
   Tables tables("c,y\nred,a\nblue,b\n", "c,y\nred,a\n\ngreen,b\n");
-  tables.csv().categorical = {{"c"}};
+  tables.csv()->categorical = {{"c"}};
   const std::string unseen =
       "'test.csv', line 4, column 'c': 'green' is a category that the training split does not have | it has blue, red; "
       "unknown: "
@@ -226,8 +227,10 @@ TEST_CASE("a category or a class that the training split does not have is refuse
   CHECK(tables.refusal() == unseen);
   const data::Encoding known = [&] {
     spec::DataSpec train = tables.data;
-    std::get<spec::Csv>(train.source).test.reset();
-    return data::open(train, 0, 1).encoding;
+    data::Csv alone = *train.source.as<data::Csv>();
+    alone.test.reset();
+    train.source = alone;
+    return input::open(train, 0, 1).encoding;
   }();
   CHECK(tables.refusal(&known) == unseen);
   tables.folder.write("test.csv", "c,y\nred,a\nred,d\n");
@@ -247,11 +250,12 @@ TEST_CASE("a category or a class that the training split does not have is refuse
 TEST_CASE("the inputs of another file are read by the encoding of a checkpoint, in its order and without a target",
           "[data]") {
   Tables tables("a,c,y\n1,red,no\n,blue,yes\n3,red,yes\n");
-  tables.csv().categorical = {{"c"}};
-  tables.csv().missing.numbers = spec::Missing::mean;
+  tables.csv()->categorical = {{"c"}};
+  tables.csv()->missing.numbers = data::Missing::mean;
   const data::Source source = tables.open();
   const auto inputs = [&](const std::string& text) {
-    return data::open_inputs(tables.csv(), tables.folder.write("new.csv", text), source.encoding).dataset;
+    return data::open_inputs(*tables.data.source.as<data::Csv>(), tables.folder.write("new.csv", text), source.encoding)
+        .dataset;
   };
   const auto read = [](const data::Dataset& dataset, std::int64_t index) {
     std::vector<float> values(3);
@@ -328,8 +332,9 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
   CHECK(refusal("x,caf\xe9\n1,2\n") ==
         "'train.csv', line 1: column 2 is not UTF-8 | set encoding: latin-1 or windows-1252, or save the file as "
         "UTF-8");
-  CHECK(refusal(std::string("\xff\xfex\0,\0y\0", 8)) ==
-        "'train.csv' is text in UTF-16, and encoding is another one | set encoding: utf-16, or save it as UTF-8");
+  CHECK(
+      refusal(std::string("\xff\xfex\0,\0y\0", 8)) ==
+      "'train.csv' is text in UTF-16, and encoding is another one | save it as UTF-8, or for CSV set encoding: utf-16");
   CHECK(refusal("PK\3\4...") ==
         "'train.csv' is a ZIP archive, as .xlsx, .docx, .npz and .pt files are, expected text | unpack it first");
   CHECK(refusal("PAR1\x15...") ==
@@ -339,16 +344,16 @@ TEST_CASE("every mistake in a table says what it is and what to change", "[data]
         "'train.csv' is a web page, expected a table | download the file itself, and not the page that shows it");
   CHECK(refusal("\x93NUMPY").starts_with("'train.csv' is an array in NPY format, expected text"));
   Tables named("x,z,y\n1,2,0\n");
-  named.csv().categorical = {{"zz", {"a.yaml", 9, 3, 2, ""}}};
+  named.csv()->categorical = {{"zz", {"a.yaml", 9, 3, 2, ""}}};
   const std::vector<Diagnostic> errors = diagnostics_of([&] { named.open(); });
   REQUIRE(errors.size() == 1);
-  CHECK(errors[0].place == named.csv().categorical[0].place);
+  CHECK(errors[0].place == named.csv()->categorical[0].place);
   CHECK(contains(errors[0].message, "has no column 'zz'"));
 }
 
 TEST_CASE("texts that cannot be names are refused before they fill a checkpoint", "[data]") {
   Tables tables("c,y\n" + std::string(2000, 'a') + ",0\n");
-  tables.csv().categorical = {{"c"}};
+  tables.csv()->categorical = {{"c"}};
   CHECK(contains(tables.refusal(), "line 2, column 'c': a text of 2000 bytes, 'aaaa"));
   std::string many = "c,y\n";
   for (int i = 0; i <= 65536; ++i) many += "id" + std::to_string(i) + ",0\n";
@@ -365,9 +370,9 @@ TEST_CASE("texts that cannot be names are refused before they fill a checkpoint"
 
 TEST_CASE("each split has an example that counts, also after limit and validation", "[data]") {
   Tables tables("x,y,w\n1,0,0\n2,1,0\n3,1,1\n", "x,y,w\n1,0,0\n");
-  tables.csv().weight = {{"w"}};
+  tables.csv()->weight = {{"w"}};
   CHECK(tables.refusal() == "all weights of the test split are 0 | an example of weight 0 does not count");
-  tables.csv().test = {};
+  tables.csv()->test = {};
   CHECK(tables.refusal() == "accepted");
   tables.data.limit.train = spec::Amount{2};
   CHECK(tables.refusal() == "all weights of the train split are 0 | an example of weight 0 does not count");
@@ -411,7 +416,7 @@ TEST_CASE("a table cut anywhere is refused, or has the rows before the cut", "[d
 
 TEST_CASE("a table whose file is truncated while it is read is said to be", "[data]") {
   const TemporaryFolder folder;
-  spec::Csv csv;
+  data::Csv csv;
   csv.target = {{"y"}};
   std::string text = "x,y\n";
   while (text.size() < 3 * 4096) text += "1,0\n";
@@ -437,10 +442,10 @@ TEST_CASE("tables that would need more memory than their bytes are refused for w
   CHECK(input_of(*tables.open().train, 0).size() == 20'000);
   std::string tall = "y\n";
   for (int i = 0; i < 500'000; ++i) tall += "1\n";
-  tables.csv().train.push_back(tables.folder.write("tall.csv", tall));
+  tables.csv()->train.push_back(tables.folder.write("tall.csv", tall));
   CHECK(contains(tables.refusal(), "'tall.csv' has no column 'c0'"));
   // A file of quotes alone.
-  tables.csv().train.pop_back();
+  tables.csv()->train.pop_back();
   tables.folder.write("train.csv", "x,y\n" + std::string(100'001, '"'));
   CHECK(contains(tables.refusal(), "a double quote is not closed"));
 }

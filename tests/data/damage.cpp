@@ -11,11 +11,12 @@
 #include <thread>
 
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/batches/loader.h"
+#include "core/data/arrays/idx_source.h"
 #include "core/data/images/files.h"
-#include "core/data/sources/inspect.h"
-#include "core/data/sources/open.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/input/batches/loader.h"
+#include "core/input/inspect.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
@@ -153,18 +154,18 @@ TEST_CASE("a batch of a truncated file is an error of the data, placed at the so
   constexpr std::int64_t examples = 64;
   const std::string inputs = folder.write("x", idx(8, {examples, page}, std::string(examples * page, 'a')));
   spec::DataSpec spec;
-  spec.source = spec::Idx{{inputs, folder.write("y", idx(8, {examples}, std::string(examples, '\0')))}, {}, {}};
+  spec.source = data::Idx{{inputs, folder.write("y", idx(8, {examples}, std::string(examples, '\0')))}, {}, {}};
   spec.source_place = {"a.yaml", 3, 5, 1, ""};
-  const data::Source source = data::open(spec, 0, 1);
-  const data::BatchPlan plan = data::plan_evaluation(examples, 4, 1);
+  const data::Source source = input::open(spec, 0, 1);
+  const BatchPlan plan = input::plan_evaluation(examples, 4, 1);
   const std::size_t input = source.train->input().bytes(), target = source.train->target().bytes();
   std::vector<std::byte> memory(3 * 4 * (input + target));
-  std::vector<data::BatchBuffers> slots;
+  std::vector<input::BatchBuffers> slots;
   for (std::size_t i = 0; i < 3; ++i) {
     std::byte* const begin = memory.data() + i * 4 * (input + target);
     slots.push_back({begin, begin + 4 * input, nullptr, nullptr, input, target});
   }
-  data::Loader loader(source.train, data::Sampler::in_order(examples), plan, slots);
+  input::Loader loader(source.train, data::Sampler::in_order(examples), plan, slots);
   CHECK(loader.next().examples == 4);
   std::filesystem::resize_file(inputs, page);
   try {
@@ -216,9 +217,9 @@ TEST_CASE("a table that is no text is refused by its first block, however large 
   const TemporaryFolder folder;
   const std::string path = folder.write("holes.csv", "x,y\n1,2\n");
   std::filesystem::resize_file(path, std::uintmax_t{20} << 30);
-  const std::string refused = "'" + path + "' has a zero byte at offset 8, expected text | save it as CSV, in UTF-8";
+  const std::string refused = "'" + path + "' has a zero byte at offset 8, expected text | save it as text in UTF-8";
   CHECK(error_of([&] { data::read_text(path); }) == refused);
-  CHECK(error_of([&] { data::find_columns(path); }) == refused);
+  CHECK(error_of([&] { input::find_columns(path); }) == refused);
   const std::string zipped = folder.write("holes.csv.gz", gzip("x,y\n" + std::string(std::size_t{1} << 20, '\0')));
   CHECK(contains(error_of([&] { data::read_text(zipped); }), "has a zero byte at offset 4, expected text"));
   // Text at first, then a hole: what the cell behind it would be is not read to the end.

@@ -2,8 +2,11 @@
 #include <cmath>
 
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/sources/open.h"
+#include "core/data/arrays/npz_source.h"
+#include "core/data/arrays/values.h"
 #include "core/data/statistics.h"
+#include "core/data/tables/csv_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
@@ -22,7 +25,7 @@ std::string seconds() {
 }
 
 spec::DataSpec table_of(const std::string& path) {
-  spec::Csv csv;
+  data::Csv csv;
   csv.train = {path};
   csv.target = {{"y"}};
   spec::DataSpec data;
@@ -35,7 +38,7 @@ spec::DataSpec table_of(const std::string& path) {
 
 spec::DataSpec values_of(std::vector<std::vector<double>> inputs, std::vector<std::vector<double>> targets) {
   spec::DataSpec data;
-  data.source = spec::Values{std::move(inputs), std::move(targets)};
+  data.source = data::Values{std::move(inputs), std::move(targets)};
   data.batch_size = std::int64_t{2};
   data.numeric_targets = true;
   data.normalize.emplace().automatic = true;
@@ -55,7 +58,7 @@ TEST_CASE("means and deviations of large integers are those of the file's digits
   const TemporaryFolder folder;
   const double deviation = std::sqrt((64.0 * 64 - 1) / 12);
   const std::string csv = folder.write("times.csv", seconds());
-  const data::Source table = data::open(table_of(csv), 0, 1);
+  const data::Source table = input::open(table_of(csv), 0, 1);
   REQUIRE(table.encoding.statistics);
   CHECK(table.encoding.statistics->mean == std::vector<double>{first_second + 31.5});
   CHECK(std::abs(table.encoding.statistics->std[0] - deviation) < 1e-12);
@@ -65,24 +68,24 @@ TEST_CASE("means and deviations of large integers are those of the file's digits
 
   std::vector<std::int64_t> times;
   for (int i = 0; i < 64; ++i) times.push_back(1700000000 + i);
-  spec::Npz npz;
+  data::Npz npz;
   npz.file = folder.write(
       "t.npz", archive({{"x.npy", npy("<i8", "(64, 1)", raw(times))}, {"y.npy", npy("<i8", "(64,)", raw(times))}}));
   npz.train = {"", "x", "y"};
   spec::DataSpec data = table_of(csv);
   data.source = npz;
-  data.normalize_targets.emplace().others = spec::TargetScale::automatic;
-  const data::Source array = data::open(data, 0, 1);
+  data.normalize_targets.emplace().others = data::TargetScale::automatic;
+  const data::Source array = input::open(data, 0, 1);
   CHECK(array.encoding.statistics->mean == std::vector<double>{first_second + 31.5});
   CHECK(array.encoding.targets->mean == std::vector<double>{first_second + 31.5});
   CHECK(array.encoding.wide_targets);
   CHECK(array.train->target().dtype == DType::f64);
 
-  const data::Source written = data::open(values_of({{first_second}, {first_second + 1}}, {{1}, {2}}), 0, 1);
+  const data::Source written = input::open(values_of({{first_second}, {first_second + 1}}, {{1}, {2}}), 0, 1);
   CHECK(written.encoding.statistics->mean == std::vector<double>{first_second + 0.5});
   CHECK(written.train->input().dtype == DType::f64);
   // What a run learned is kept where its data is read again.
-  const data::Source again = data::open(table_of(csv), 0, 1, data::Split::train, &table.encoding);
+  const data::Source again = input::open(table_of(csv), 0, 1, data::Split::train, &table.encoding);
   CHECK(again.train->input().dtype == DType::f64);
 }
 
@@ -92,7 +95,7 @@ TEST_CASE("numbers that float32 tells apart stay float32, and equal numbers have
     inputs.push_back({0.1, 2000.0 + i, 0.1 * i});
     targets.push_back({static_cast<double>(i)});
   }
-  const data::Source source = data::open(values_of(inputs, targets), 0, 1);
+  const data::Source source = input::open(values_of(inputs, targets), 0, 1);
   CHECK_FALSE(source.encoding.wide_inputs);
   CHECK(source.train->input().dtype == DType::f32);
   CHECK(source.encoding.statistics->mean[0] == 0.1);
@@ -104,7 +107,7 @@ TEST_CASE("a run of an older version keeps the means of rounded numbers", "[data
   const TemporaryFolder folder;
   data::Encoding old;
   const data::Source source =
-      data::open(table_of(folder.write("times.csv", seconds())), 0, 1, std::nullopt, nullptr, &old);
+      input::open(table_of(folder.write("times.csv", seconds())), 0, 1, std::nullopt, nullptr, &old);
   CHECK_FALSE(source.encoding.exact);
   CHECK(source.encoding.statistics->mean == std::vector<double>{1700000000});
   CHECK(source.train->input().dtype == DType::f32);
@@ -141,7 +144,7 @@ TEST_CASE("channels whose numbers collapse in float32 are counted", "[data]") {
   }
   spec::DataSpec data = values_of(inputs, targets);
   data.normalize.reset();
-  const data::Source source = data::open(data, 0, 1);
+  const data::Source source = input::open(data, 0, 1);
   const std::vector<data::Collapsed> found = data::collapsed_inputs(*source.train);
   REQUIRE(found.size() == 2);
   CHECK(found[0].channel == 0);

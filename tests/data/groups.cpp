@@ -78,7 +78,7 @@ TEST_CASE("the groups that are taken do not depend on the order of rows", "[data
 TEST_CASE("a group of which no row can be read is none, so eval and a resumed run divide as the run did", "[data]") {
   const std::string text = patients(40);
   Grouped broken(text + "p0a,bad,1\n");
-  broken.csv().on_error = spec::OnError::skip;
+  broken.csv()->on_error = data::OnError::skip;
   const data::Source source = broken.open();
   CHECK(source.encoding.skipped.size() == 1);
   CHECK(sorted_inputs(*source.validation) == sorted_inputs(*Grouped(text).open().validation));
@@ -96,8 +96,8 @@ TEST_CASE("groups are taken in the order of a permutation, as long as they fit",
 TEST_CASE("a group that is an input as well is read as both, and what cannot be divided by groups is refused",
           "[data]") {
   Grouped tables(patients(40));
-  tables.csv().inputs = {{{"patient"}, {"x"}}};
-  tables.csv().categorical = {{"patient"}};
+  tables.csv()->inputs = {{{"patient"}, {"x"}}};
+  tables.csv()->categorical = {{"patient"}};
   CHECK(tables.open().train->input().shape == Shape{41});
   const std::vector<Diagnostic> one = diagnostics_of([] { Grouped("patient,x,y\na,1,0\na,2,1\n").open(); });
   REQUIRE(one.size() == 1);
@@ -115,23 +115,23 @@ TEST_CASE("a group that is an input as well is read as both, and what cannot be 
 
 TEST_CASE("columns that are excluded are no inputs, whatever they hold", "[data]") {
   Tables tables("id,x,y\na7,1,0\nb9,2,1\n", "x,y\n3,0\n");
-  tables.csv().exclude = {{"id"}};
+  tables.csv()->exclude = {{"id"}};
   const data::Source source = tables.open();
   CHECK(source.encoding.columns.size() == 1);
   CHECK(input_of(*source.train, 1) == std::vector<float>{2});
   CHECK(source.test->size() == 1);
-  tables.csv().exclude = {{"idd"}};
+  tables.csv()->exclude = {{"idd"}};
   CHECK(tables.refusal() == "'train.csv' has no column 'idd' | did you mean 'id'?");
 }
 
 TEST_CASE("texts that mean a missing number are read so in columns of numbers alone", "[data]") {
   Tables tables("x,c,y\n1,?,0\n?,a,1\n -,a,1\n4,?,0\n");
-  tables.csv().categorical = {{"c"}};
-  tables.csv().missing_values = {{"?"}, {"-"}};
+  tables.csv()->categorical = {{"c"}};
+  tables.csv()->missing_values = {{"?"}, {"-"}};
   CHECK(tables.refusal() ==
         "'train.csv', line 3, column 'x': '?' says that a number is missing | missing: mean takes "
         "the mean of the column; or remove the row");
-  tables.csv().missing = {spec::Missing::mean, spec::Missing::category, {}};
+  tables.csv()->missing = {data::Missing::mean, data::Missing::category, {}};
   const data::Source source = tables.open();
   CHECK(input_of(*source.train, 1).front() == 2.5F);
   CHECK(input_of(*source.train, 2).front() == 2.5F);

@@ -1,5 +1,5 @@
 // Warnings of splits on which a measurement means less than it seems to.
-#include "core/data/sources/held_out.h"
+#include "core/input/held_out.h"
 
 #include "tests/catch.h"
 #include "tests/data/tables.h"

@@ -5,7 +5,7 @@
 
 #include "core/data/images/folder.h"
 #include "core/data/images/image.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 
@@ -30,7 +30,7 @@ std::string refused(const std::string& bytes, std::optional<std::vector<std::int
   return error;
 }
 
-std::string open_error(const spec::ImageFolder& folder) {
+std::string open_error(const data::ImageFolder& folder) {
   return error_of([&] {
     data::open_image_folder(
         folder, [](data::Split) { return true; }, nullptr);

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <set>
 
+#include "core/augment/resize.h"
 #include "core/data/arrays/array.h"
 #include "core/data/images/folder.h"
 #include "core/data/images/image.h"
-#include "core/data/images/resize.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 #include "tests/session_run.h"
@@ -50,7 +50,7 @@ int difference(const std::vector<std::byte>& pixels, const data::Array& expected
 
 data::Array pillow_array(const std::string& name) { return data::read_npz(image_folder + "/expected.npz", name); }
 
-data::Source open_folder(const spec::ImageFolder& folder) {
+data::Source open_folder(const data::ImageFolder& folder) {
   return data::open_image_folder(
       folder, [](data::Split) { return true; }, nullptr);
 }
@@ -89,10 +89,10 @@ TEST_CASE("images of every kind decode to the pixels that Pillow reads", "[data]
 TEST_CASE("images are resized to the pixels of Pillow's BILINEAR, smaller and larger", "[data]") {
   for (const std::string name : {"rgb.png", "grey.png"}) {
     const Decoded from = decode(image_folder + "/" + name);
-    for (const data::ImageSize size : {data::ImageSize{5, 7}, {31, 40}, {12, 9}, {1, 1}}) {
+    for (const augment::ImageSize size : {augment::ImageSize{5, 7}, {31, 40}, {12, 9}, {1, 1}}) {
       INFO(name << " to " << size.height << "x" << size.width);
       std::vector<std::byte> to(static_cast<std::size_t>(size.height * size.width * from.channels));
-      data::resize_image(from.pixels, {from.head.height, from.head.width}, to, size, from.channels);
+      augment::resize_image(from.pixels, {from.head.height, from.head.width}, to, size, from.channels);
       const data::Array array =
           pillow_array(name + "." + std::to_string(size.height) + "x" + std::to_string(size.width));
       CHECK(difference(to, array) <= 1);
@@ -102,9 +102,9 @@ TEST_CASE("images are resized to the pixels of Pillow's BILINEAR, smaller and la
 
 TEST_CASE("an image keeps a direction whose size does not change, and all pixels of its own size", "[data]") {
   const Decoded from = decode(image_folder + "/rgb.png");
-  const data::ImageSize size{from.head.height, from.head.width};
+  const augment::ImageSize size{from.head.height, from.head.width};
   std::vector<std::byte> same(from.pixels.size());
-  data::resize_image(from.pixels, size, same, size, 3);
+  augment::resize_image(from.pixels, size, same, size, 3);
   CHECK(same == from.pixels);
   // Rows that are all equal stay so whatever the height becomes.
   std::vector<std::byte> rows(static_cast<std::size_t>(4 * size.width * 3));
@@ -112,7 +112,7 @@ TEST_CASE("an image keeps a direction whose size does not change, and all pixels
     std::copy_n(from.pixels.begin(), size.width * 3, rows.begin() + static_cast<std::ptrdiff_t>(y) * size.width * 3);
   }
   std::vector<std::byte> taller(static_cast<std::size_t>(9 * size.width * 3));
-  data::resize_image(rows, {4, size.width}, taller, {9, size.width}, 3);
+  augment::resize_image(rows, {4, size.width}, taller, {9, size.width}, 3);
   for (std::size_t y = 0; y < 9; ++y) {
     CHECK(std::equal(rows.begin(), rows.begin() + size.width * 3,
                      taller.begin() + static_cast<std::ptrdiff_t>(y) * size.width * 3));
@@ -190,9 +190,9 @@ TEST_CASE("images of other classes than a checkpoint's are refused", "[data]") {
   write_in(folder, "test/cat/1.png", flat_png(2, 2, 1, 5).build());
   fs::create_directories(folder.path() / "test/dog");
   spec::DataSpec data;
-  data.source = spec::ImageFolder{folder / "test", {}, folder / "test", {}};
+  data.source = data::ImageFolder{folder / "test", {}, folder / "test", {}};
   data::Encoding known;
-  const auto refusal = [&] { return error_of([&] { data::open(data, 0, 1, data::Split::test, &known); }); };
+  const auto refusal = [&] { return error_of([&] { input::open(data, 0, 1, data::Split::test, &known); }); };
   CHECK(refusal() == "accepted");
   known.classes = {"cat", "dog"};
   CHECK(refusal() == "accepted");

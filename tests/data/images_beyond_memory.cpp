@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/data/batches/batch.h"
-#include "core/data/batches/stream.h"
 #include "core/data/images/folder.h"
-#include "core/data/sources/held_out.h"
 #include "core/data/subset.h"
+#include "core/input/batches/batch.h"
+#include "core/input/batches/stream.h"
+#include "core/input/held_out.h"
 #include "tests/catch.h"
 #include "tests/data/image_files.h"
 #include "tests/words.h"
@@ -39,7 +39,7 @@ class Folder {
   std::string path(int i) const { return folder_ / name(i); }
   void write(int i, const std::string& bytes) const { write_in(folder_, name(i), bytes); }
 
-  data::Source open(std::optional<std::size_t> room, spec::OnError on_error = spec::OnError::error) const {
+  data::Source open(std::optional<std::size_t> room, data::OnError on_error = data::OnError::error) const {
     return data::open_image_folder(
         {folder_.path().string(), {}, {}, std::vector<std::int64_t>{4, 4}, on_error}, [](data::Split) { return true; },
         nullptr, {}, room);
@@ -102,15 +102,15 @@ TEST_CASE("batches of images that are decoded when they are read have the same b
   spec::DataSpec spec;
   spec.batch_size = std::int64_t{4};
   spec.remainder = spec::Remainder::mask;
-  const data::BatchPlan plan = data::plan_training(spec, Mesh({{"devices", 1}}), 9);
+  const BatchPlan plan = input::plan_training(spec, Mesh({{"devices", 1}}), 9);
   const auto batches = [&](std::optional<std::size_t> room) {
     const data::Source source = folder.open(room);
-    const data::Stream stream(data::Sampler::shuffled(9, 3, "data/shuffle"));
+    const input::Stream stream(data::Sampler::shuffled(9, 3, "data/shuffle"));
     std::vector<std::byte> bytes(5 * 4 * 16), labels(5 * 4 * 4);
     for (std::int64_t step = 0; step < 5; ++step) {
       const auto at = static_cast<std::size_t>(step);
-      data::fill(*source.train, stream, plan, step,
-                 {bytes.data() + at * 64, labels.data() + at * 16, nullptr, nullptr, 16, 4});
+      input::fill(*source.train, stream, plan, step,
+                  {bytes.data() + at * 64, labels.data() + at * 16, nullptr, nullptr, 16, 4});
     }
     return std::pair(bytes, labels);
   };
@@ -127,7 +127,7 @@ TEST_CASE("files that cannot be read are left out whether they fit in memory or 
     const std::string refused = error_of([&] { other.open(64); });
     CHECK(contains(refused, other.path(bad) + "' is damaged"));
     CHECK(refused == error_of([&] { other.open(std::nullopt); }));
-    const data::Source all = other.open(std::nullopt, spec::OnError::skip), some = other.open(64, spec::OnError::skip);
+    const data::Source all = other.open(std::nullopt, data::OnError::skip), some = other.open(64, data::OnError::skip);
     CHECK(some.train->size() == 8);
     CHECK((examples_of(*some.train) == examples_of(*all.train)));
     CHECK(some.train->file_of(7) == all.train->file_of(7));
@@ -176,13 +176,13 @@ TEST_CASE("copies among images that do not fit in memory are found by the bytes 
   write_in(test, "dog/of_another_class.png", image(2));
   write_in(test, "cat/new.png", image(9));
   spec::DataSpec spec;
-  spec::ImageFolder folder{train.path().string(), {}, test.path().string(), {}, spec::OnError::error};
+  data::ImageFolder folder{train.path().string(), {}, test.path().string(), {}, data::OnError::error};
   spec.source = folder;
   const auto told = [&](std::optional<std::size_t> room) {
     data::Source source = data::open_image_folder(
         folder, [](data::Split) { return true; }, nullptr, {}, room);
     CHECK(source.train->is_costly() == (room == 0));
-    data::warn_of_shared(source, *source.train, data::Split::test, spec);
+    input::warn_of_shared(source, *source.train, data::Split::test, spec);
     REQUIRE(source.warnings.size() == 1);
     return source.warnings.front().message;
   };
@@ -195,7 +195,7 @@ TEST_CASE("copies among images that do not fit in memory are found by the bytes 
   const std::string junk(image(0).size(), 'x');
   write_in(train, "cat/0.png", junk);
   write_in(test, "cat/copy.png", junk);
-  data::warn_of_shared(source, *source.train, data::Split::test, spec);
+  input::warn_of_shared(source, *source.train, data::Split::test, spec);
   REQUIRE(source.warnings.size() == 1);
   CHECK(contains(source.warnings.front().message, "3 of 4 test examples"));
 }

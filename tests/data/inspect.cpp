@@ -1,10 +1,11 @@
 // What init finds in tables: the same cells as a run.
-#include "core/data/sources/inspect.h"
+#include "core/input/inspect.h"
 
 #include <random>
 #include <set>
 
-#include "core/data/sources/open.h"
+#include "core/data/tables/csv_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
@@ -22,8 +23,8 @@ std::string quoted(const std::string& cell) {
 }
 
 // The source that init writes for a file, beside the layout that it found.
-spec::DataSpec source_of(const data::TableLayout& layout, const std::string& path) {
-  spec::Csv csv;
+spec::DataSpec source_of(const input::TableLayout& layout, const std::string& path) {
+  data::Csv csv;
   csv.train = {path};
   csv.delimiter = std::string(1, layout.delimiter);
   csv.header = layout.header;
@@ -81,12 +82,12 @@ TEST_CASE("tables with quoted cells are found to be what a run reads", "[data]")
     const RandomTable table(seed);
     const std::string path = folder.write("t.csv", table.text);
     INFO("seed " << seed << "\n" << table.text);
-    const data::TableLayout layout = data::find_columns(path);
+    const input::TableLayout layout = input::find_columns(path);
     REQUIRE(layout.delimiter == table.delimiter);
     REQUIRE(layout.header);
     CHECK(layout.targets.front() == table.records.front().back());
     CHECK(layout.inputs == Record(table.records.front().begin(), table.records.front().end() - 1));
-    const data::Source source = data::open(source_of(layout, path), 0, 1);
+    const data::Source source = input::open(source_of(layout, path), 0, 1);
     CHECK(source.train->size() == 24);
     std::set<std::string> classes;
     for (std::size_t r = 1; r < table.records.size(); ++r) classes.insert(table.records[r].back());
@@ -97,7 +98,7 @@ TEST_CASE("tables with quoted cells are found to be what a run reads", "[data]")
 TEST_CASE("a cell may be a delimiter in quotes, and a delimiter that leaves quotes within cells is none", "[data]") {
   const TemporaryFolder folder;
   const auto delimiter_of = [&](const std::string& text) {
-    return data::find_columns(folder.write("t.csv", text)).delimiter;
+    return input::find_columns(folder.write("t.csv", text)).delimiter;
   };
   CHECK(delimiter_of("\",\";x;y\n1;2;3\n") == ';');
   CHECK(delimiter_of("x,\";\",y\n1,2,3\n") == ',');
@@ -112,5 +113,5 @@ TEST_CASE("a table whose first bytes end within a quoted cell is inspected by wh
   for (int row = 0; row < 80; ++row)
     text += std::to_string(row % 7) + ",\"" + lines + "\"," + (row % 2 == 0 ? "a" : "b") + "\n";
   REQUIRE(text.size() > std::size_t{4} << 20);
-  CHECK(data::find_columns(folder.write("t.csv", text)).targets == std::vector<std::string>{"y"});
+  CHECK(input::find_columns(folder.write("t.csv", text)).targets == std::vector<std::string>{"y"});
 }

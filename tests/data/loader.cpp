@@ -1,4 +1,4 @@
-#include "core/data/batches/loader.h"
+#include "core/input/batches/loader.h"
 
 #include <atomic>
 #include <chrono>
@@ -10,9 +10,9 @@
 #include "tests/catch.h"
 
 using namespace pmaptrain;
-using data::Loader;
-using data::LoaderOptions;
 using data::Sampler;
+using input::Loader;
+using input::LoaderOptions;
 
 namespace {
 
@@ -38,7 +38,7 @@ class Numbers : public data::Dataset {
 
 // Memory for some batches, as a module has it.
 struct Slots {
-  Slots(const data::BatchPlan& plan, std::size_t count) {
+  Slots(const BatchPlan& plan, std::size_t count) {
     const auto rows = static_cast<std::size_t>(plan.rows());
     for (std::size_t i = 0; i < count; ++i) {
       inputs.emplace_back(rows);
@@ -47,15 +47,15 @@ struct Slots {
       numbers.emplace_back(rows);
     }
   }
-  std::vector<data::BatchBuffers> buffers() {
-    std::vector<data::BatchBuffers> all;
+  std::vector<input::BatchBuffers> buffers() {
+    std::vector<input::BatchBuffers> all;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       all.push_back({reinterpret_cast<std::byte*>(inputs[i].data()), reinterpret_cast<std::byte*>(targets[i].data()),
                      masks[i].data(), numbers[i].data(), sizeof(std::int64_t), sizeof(std::int32_t)});
     }
     return all;
   }
-  std::int64_t input(const data::Batch& batch, std::int64_t row) const {
+  std::int64_t input(const input::Batch& batch, std::int64_t row) const {
     return inputs[static_cast<std::size_t>(batch.slot)][static_cast<std::size_t>(row)];
   }
 
@@ -65,8 +65,8 @@ struct Slots {
   std::vector<std::vector<std::int64_t>> numbers;
 };
 
-data::BatchPlan plan_of(std::int64_t examples, std::int64_t batch, std::int64_t devices = 2) {
-  return data::plan_evaluation(examples, batch, devices);
+BatchPlan plan_of(std::int64_t examples, std::int64_t batch, std::int64_t devices = 2) {
+  return input::plan_evaluation(examples, batch, devices);
 }
 
 }  // namespace
@@ -74,13 +74,13 @@ data::BatchPlan plan_of(std::int64_t examples, std::int64_t batch, std::int64_t 
 TEST_CASE("the loader hands out every batch in order over epochs", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
   const Sampler sampler = Sampler::shuffled(10, 1);
-  const data::BatchPlan plan = plan_of(10, 4);
+  const BatchPlan plan = plan_of(10, 4);
   for (const std::size_t depth : {2U, 3U, 7U}) {
     Slots slots(plan, depth);
     Loader loader(dataset, sampler, plan, slots.buffers(), {5, 200});
     CHECK(loader.prefetches());
     for (std::int64_t step = 5; step < 200; ++step) {
-      const data::Batch batch = loader.next();
+      const input::Batch batch = loader.next();
       REQUIRE(batch.step == step);
       REQUIRE(batch.epoch == step / 3);
       REQUIRE(batch.examples == (step % 3 == 2 ? 2 : 4));
@@ -94,13 +94,13 @@ TEST_CASE("the loader hands out every batch in order over epochs", "[data][loade
 
 TEST_CASE("of several streams each has a batch of its own in every slot", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
-  const std::vector<data::Stream> streams = {Sampler::shuffled(10, 1), Sampler::shuffled(10, 2),
-                                             Sampler::shuffled(10, 3)};
-  const data::BatchPlan plan = plan_of(10, 4);
+  const std::vector<input::Stream> streams = {Sampler::shuffled(10, 1), Sampler::shuffled(10, 2),
+                                              Sampler::shuffled(10, 3)};
+  const BatchPlan plan = plan_of(10, 4);
   Slots slots(plan, 3 * streams.size());
   Loader loader(dataset, streams, plan, slots.buffers());
   for (std::int64_t step = 0; step < 20; ++step) {
-    data::Batch batch = loader.next();
+    input::Batch batch = loader.next();
     REQUIRE(batch.slot == step % 3);
     const int first = batch.slot * static_cast<int>(streams.size());
     for (std::size_t k = 0; k < streams.size(); ++k) {
@@ -114,12 +114,12 @@ TEST_CASE("of several streams each has a batch of its own in every slot", "[data
 
 TEST_CASE("a held batch stays as it is while others are filled ahead, and memory is reused", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(1000);
-  const data::BatchPlan plan = plan_of(1000, 10);
+  const BatchPlan plan = plan_of(1000, 10);
   Slots slots(plan, 2);
   Loader loader(dataset, Sampler::in_order(1000), plan, slots.buffers(), {0, 100});
   std::vector<int> places;
   for (std::int64_t step = 0; step < 6; ++step) {
-    const data::Batch batch = loader.next();
+    const input::Batch batch = loader.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     for (std::int64_t r = 0; r < 10; ++r) REQUIRE(slots.input(batch, r) == step * 10 + r);
     places.push_back(batch.slot);
@@ -130,7 +130,7 @@ TEST_CASE("a held batch stays as it is while others are filled ahead, and memory
 
 TEST_CASE("the loader ends at once while its thread waits, works or has not begun", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(100);
-  const data::BatchPlan plan = plan_of(100, 10);
+  const BatchPlan plan = plan_of(100, 10);
   Slots slots(plan, 3);
   for (int i = 0; i < 50; ++i) {
     Loader loader(dataset, Sampler::in_order(100), plan, slots.buffers());
@@ -141,7 +141,7 @@ TEST_CASE("the loader ends at once while its thread waits, works or has not begu
 }
 
 TEST_CASE("an exception while a batch is filled is rethrown by the call for that batch", "[data][loader]") {
-  const data::BatchPlan plan = plan_of(100, 10);
+  const BatchPlan plan = plan_of(100, 10);
   Slots slots(plan, 3);
   Loader loader(std::make_shared<Numbers>(100, 25), Sampler::in_order(100), plan, slots.buffers());
   CHECK(loader.next().step == 0);
@@ -152,13 +152,13 @@ TEST_CASE("an exception while a batch is filled is rethrown by the call for that
 
 TEST_CASE("a batch of the whole dataset in file order is read once, without a thread", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(9);
-  const data::BatchPlan plan = plan_of(9, 9);
+  const BatchPlan plan = plan_of(9, 9);
   Slots slots(plan, 1);
-  CHECK(data::batches_in_memory(Sampler::in_order(9), plan) == 1);
+  CHECK(input::batches_in_memory(Sampler::in_order(9), plan) == 1);
   Loader loader(dataset, Sampler::in_order(9), plan, slots.buffers(), {3, 8});
   CHECK_FALSE(loader.prefetches());
   for (std::int64_t step = 3; step < 8; ++step) {
-    const data::Batch batch = loader.next();
+    const input::Batch batch = loader.next();
     CHECK(batch.step == step);
     CHECK(batch.epoch == step);
     CHECK(batch.examples == 9);
@@ -170,15 +170,15 @@ TEST_CASE("a batch of the whole dataset in file order is read once, without a th
   CHECK(dataset->reads == 9);
   CHECK_THROWS_AS(loader.next(), std::out_of_range);
   // Shuffling would change which device gets what.
-  CHECK(data::batches_in_memory(Sampler::shuffled(9, 0), plan) == 3);
+  CHECK(input::batches_in_memory(Sampler::shuffled(9, 0), plan) == 3);
   Slots more(plan, 3);
   CHECK(Loader(dataset, Sampler::shuffled(9, 0), plan, more.buffers()).prefetches());
 }
 
 TEST_CASE("parts of a batch that a program does not read are not filled", "[data][loader]") {
-  const data::BatchPlan plan = plan_of(9, 9);
+  const BatchPlan plan = plan_of(9, 9);
   Slots slots(plan, 1);
-  std::vector<data::BatchBuffers> buffers = slots.buffers();
+  std::vector<input::BatchBuffers> buffers = slots.buffers();
   buffers[0].rows = nullptr;
   buffers[0].mask = nullptr;
   slots.masks[0][0] = 7;
@@ -189,7 +189,7 @@ TEST_CASE("parts of a batch that a program does not read are not filled", "[data
 
 TEST_CASE("a restarted loader discards prefetched batches, and reads nothing before the first call", "[data][loader]") {
   const auto dataset = std::make_shared<Numbers>(10);
-  const data::BatchPlan plan = plan_of(10, 4);
+  const BatchPlan plan = plan_of(10, 4);
   Slots slots(plan, 3);
   Loader loader(dataset, Sampler::in_order(10), plan, slots.buffers(), {0, 0});
   CHECK_THROWS_AS(loader.next(), std::out_of_range);
@@ -198,7 +198,7 @@ TEST_CASE("a restarted loader discards prefetched batches, and reads nothing bef
     loader.restart(0, plan.steps_per_epoch);
     const std::int64_t steps = round % (plan.steps_per_epoch + 1);  // some rounds are cut short
     for (std::int64_t step = 0; step < steps; ++step) {
-      const data::Batch batch = loader.next();
+      const input::Batch batch = loader.next();
       CHECK(batch.step == step);
       CHECK(slots.input(batch, 0) == step * plan.global);
     }
@@ -206,7 +206,7 @@ TEST_CASE("a restarted loader discards prefetched batches, and reads nothing bef
 }
 
 TEST_CASE("a restarted loader retries a failed batch", "[data][loader]") {
-  const data::BatchPlan plan = plan_of(10, 4);
+  const BatchPlan plan = plan_of(10, 4);
   Slots slots(plan, 3);
   Loader loader(std::make_shared<Numbers>(10, 5), Sampler::in_order(10), plan, slots.buffers(), {0, 3});
   for (int round = 0; round < 3; ++round) {

@@ -1,14 +1,15 @@
 // mixup and cutmix: how the examples of a batch are mixed with each other.
-#include "core/data/images/mix.h"
-
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "core/data/batches/batch.h"
-#include "core/data/images/augment.h"
+#include "core/augment/augmenter.h"
+#include "core/augment/cutmix.h"
+#include "core/augment/mixup.h"
+#include "core/data/one_hot.h"
+#include "core/input/batches/batch.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -18,8 +19,6 @@ using namespace pmaptrain::testing;
 using test::contains;
 
 namespace {
-
-namespace augment = spec::augment;
 
 constexpr std::int64_t height = 6, width = 4, channels = 2, classes = 3;
 constexpr std::size_t image_bytes = height * width * channels;
@@ -38,7 +37,9 @@ class Plain final : public data::Dataset {
   }
 };
 
-data::Mixer mixer_of(const spec::AugmentationKind& kind, std::uint64_t seed = 1) { return {{{kind}}, images, seed}; }
+augment::Mixer mixer_of(const augment::AugmentationKind& kind, std::uint64_t seed = 1) {
+  return {{{kind}}, images, seed};
+}
 
 struct Batch {
   std::vector<std::byte> inputs;
@@ -47,14 +48,14 @@ struct Batch {
 };
 
 // The rows `own` of a batch of the examples in order.
-Batch batch_of(const data::Mixer& mixer, std::int64_t size, std::int64_t step, IndexRange own) {
+Batch batch_of(const augment::Mixer& mixer, std::int64_t size, std::int64_t step, IndexRange own) {
   const auto dataset = data::one_hot_labels(std::make_shared<Plain>(), classes);
-  const data::BatchPlan plan = data::plan_evaluation(dataset->size(), size, 2);
+  const BatchPlan plan = input::plan_evaluation(dataset->size(), size, 2);
   const auto rows = static_cast<std::size_t>(own.count);
   Batch batch{std::vector<std::byte>(rows * image_bytes), std::vector<float>(rows * classes)};
-  data::fill(*dataset, {data::Sampler::in_order(dataset->size()), {}, mixer}, plan, step,
-             {batch.inputs.data(), reinterpret_cast<std::byte*>(batch.targets.data()), nullptr, nullptr, image_bytes,
-              classes * sizeof(float), own});
+  input::fill(*dataset, {data::Sampler::in_order(dataset->size()), {}, mixer}, plan, step,
+              {batch.inputs.data(), reinterpret_cast<std::byte*>(batch.targets.data()), nullptr, nullptr, image_bytes,
+               classes * sizeof(float), own});
   return batch;
 }
 
@@ -64,7 +65,7 @@ int value_at(const Batch& batch, std::size_t row) { return std::to_integer<int>(
 
 TEST_CASE("the share of mixup has the moments of Beta(alpha, alpha), and depends on the seed and the step", "[data]") {
   for (const double alpha : {0.01, 0.2, 1.0, 8.0}) {
-    const data::Mixer mixer = mixer_of(augment::Mixup{alpha});
+    const augment::Mixer mixer = mixer_of(augment::Mixup{alpha});
     double sum = 0, squares = 0;
     constexpr int draws = 20000;
     for (int step = 0; step < draws; ++step) {
@@ -85,7 +86,7 @@ TEST_CASE("the share of mixup has the moments of Beta(alpha, alpha), and depends
 }
 
 TEST_CASE("mixup adds each example of a batch and its partner, and their labels, by one share", "[data]") {
-  const data::Mixer mixer = mixer_of(augment::Mixup{1.0});
+  const augment::Mixer mixer = mixer_of(augment::Mixup{1.0});
   const Batch batch = batch_of(mixer, 4, 1, {0, 4});  // the examples 4 to 7
   const double share = mixer.draw(1).share / 65536.0;
   for (std::size_t row = 0; row < 4; ++row) {
@@ -101,10 +102,10 @@ TEST_CASE("mixup adds each example of a batch and its partner, and their labels,
 }
 
 TEST_CASE("cutmix takes a rectangle from the partner, and its share of the area from the partner's label", "[data]") {
-  const data::Mixer mixer = mixer_of(augment::Cutmix{1.0});
+  const augment::Mixer mixer = mixer_of(augment::Cutmix{1.0});
   std::vector<int> shares;
   for (std::int64_t step = 0; step < 300; ++step) {
-    const data::Mix mix = mixer.draw(step);
+    const augment::Mix mix = mixer.draw(step);
     std::vector<std::byte> image(image_bytes, std::byte{1}), partner(image_bytes, std::byte{2});
     mixer.mix_image(mix, image.data(), partner.data());
     const auto taken = static_cast<double>(std::count(image.begin(), image.end(), std::byte{2}));
@@ -112,7 +113,7 @@ TEST_CASE("cutmix takes a rectangle from the partner, and its share of the area 
     REQUIRE(mix.box);
     CHECK(static_cast<double>(mix.box->size.height * mix.box->size.width * channels) == taken);
     std::vector<float> target{1, 0, 0};
-    data::Mixer::mix_target(mix, target, std::vector<float>{0, 0, 1});
+    augment::Mixer::mix_target(mix, target, std::vector<float>{0, 0, 1});
     CHECK(std::accumulate(target.begin(), target.end(), 0.0F) == Approx(1));
     CHECK(target[2] == Approx(taken / image_bytes).margin(1e-4));
     shares.push_back(static_cast<int>(taken));
@@ -122,9 +123,9 @@ TEST_CASE("cutmix takes a rectangle from the partner, and its share of the area 
 }
 
 TEST_CASE("the rows of a process are those of the whole batch, also of a short last one", "[data]") {
-  for (const spec::AugmentationKind& kind :
-       {spec::AugmentationKind(augment::Mixup{1.0}), spec::AugmentationKind(augment::Cutmix{1.0})}) {
-    const data::Mixer mixer = mixer_of(kind);
+  for (const augment::AugmentationKind& kind :
+       {augment::AugmentationKind(augment::Mixup{1.0}), augment::AugmentationKind(augment::Cutmix{1.0})}) {
+    const augment::Mixer mixer = mixer_of(kind);
     for (const std::int64_t step : {0, 1, 2}) {  // of 4, 4 and 3 examples; the last one with a row of padding
       const Batch whole = batch_of(mixer, 4, step, {0, 4});
       for (const std::int64_t divide : {1, 2, 3}) {
@@ -164,14 +165,14 @@ TEST_CASE("mixup and cutmix are the last of the list, one of them, and for class
 TEST_CASE("a run with mixed examples evaluates labels, resumes and learns", "[data]") {
   for (const std::string mix : {"mixup: {alpha: 0.4}", "cutmix"}) {
     INFO(mix);
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, {"data.augment=[random_flip, " + mix + "]", "train.duration=60 steps", "train.log_every=never",
                        "loss={softmax_cross_entropy: {class_weights: balanced}}"});
     CHECK(setup.training_model().target.dtype == DType::f32);
     CHECK(setup.model.target.dtype == DType::i32);
     const Trained trained = train_setup(setup);
     CHECK(trained.ended.exit_status == 0);
-    const train::Evaluated last = trained.of<train::Evaluated>().back();
+    const run::Evaluated last = trained.of<run::Evaluated>().back();
     const auto accuracy = std::find_if(last.measures.begin(), last.measures.end(),
                                        [](const auto& measure) { return measure.first == "accuracy"; });
     REQUIRE(accuracy != last.measures.end());

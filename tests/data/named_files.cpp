@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
@@ -24,7 +24,7 @@ std::string told(const std::string& folder, const std::string& source, std::vect
           "loss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n",
       "c.yaml", folder, overrides);
   try {
-    data::open(loaded.spec.data, 0, 1);
+    input::open(loaded.spec.data, 0, 1);
   } catch (const Error& error) {
     const Diagnostic& only = error.diagnostics().front();
     const Place& at = only.place;

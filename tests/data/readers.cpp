@@ -3,8 +3,11 @@
 
 #include "core/base/machine.h"
 #include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/idx_source.h"
+#include "core/data/arrays/npz_source.h"
+#include "core/data/arrays/values.h"
 #include "core/data/arrays/zip.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 
@@ -352,8 +355,8 @@ TEST_CASE("an NPZ archive as NumPy writes it is read through open", "[data]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a.npz", from_hex(numpy_archive_hex));
   spec::DataSpec spec;
-  spec.source = spec::Npz{file, {"", "x", "y"}, {}, spec::Npz::Split{"", "x", "y"}, {}, {}};
-  const data::Source source = data::open(spec, 0, 1);
+  spec.source = data::Npz{file, {"", "x", "y"}, {}, data::Npz::Split{"", "x", "y"}, {}, {}};
+  const data::Source source = input::open(spec, 0, 1);
   CHECK(source.description == "npz: 2 train, 2 test examples of f32[3]");
   CHECK(source.notes == std::vector<std::string>{"inputs are f64 and become f32"});
   CHECK(read(*source.train, 1).inputs == std::vector<float>{3, 4, 5});
@@ -429,44 +432,44 @@ TEST_CASE("stored and deflated archives agree, and damaged ones are refused", "[
 
 TEST_CASE("values are rows of f32, and ragged ones are refused at their place", "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::Values{{{0.0}, {1.0}}, {{0.5}, {2.5}}};
-  const data::Source source = data::open(spec, 0, 1);
+  spec.source = data::Values{{{0.0}, {1.0}}, {{0.5}, {2.5}}};
+  const data::Source source = input::open(spec, 0, 1);
   CHECK(source.train->size() == 2);
   CHECK(source.test == nullptr);
   CHECK(read(*source.train, 1).inputs == std::vector<float>{1});
   CHECK(read(*source.train, 1).targets == std::vector<float>{2.5});
 
   spec.source_place = {"a.yaml", 3, 5, 1, ""};
-  spec.source = spec::Values{{{0.0}, {1.0, 2.0}}, {{0.5}, {2.5}}};
-  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }),
+  spec.source = data::Values{{{0.0}, {1.0, 2.0}}, {{0.5}, {2.5}}};
+  CHECK(contains(error_of([&] { input::open(spec, 0, 1); }),
                  "row 1 of values.inputs has length 2, but row 0 has length 1"));
   try {
-    data::open(spec, 0, 1);
+    input::open(spec, 0, 1);
   } catch (const Error& error) {
     CHECK(error.diagnostics()[0].place == spec.source_place);
   }
-  spec.source = spec::Values{{{0.0}}, {{0.5}, {2.5}}};
-  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "values.inputs holds 1 examples, but values.targets"));
-  spec.source = spec::Values{{}, {}};
-  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "values.inputs has no rows"));
+  spec.source = data::Values{{{0.0}}, {{0.5}, {2.5}}};
+  CHECK(contains(error_of([&] { input::open(spec, 0, 1); }), "values.inputs holds 1 examples, but values.targets"));
+  spec.source = data::Values{{}, {}};
+  CHECK(contains(error_of([&] { input::open(spec, 0, 1); }), "values.inputs has no rows"));
 }
 
 TEST_CASE("splits that do not fit each other are refused", "[data]") {
   const TemporaryFolder folder;
   const std::string y = folder.write("y", idx(8, {1}, "a"));
   spec::DataSpec spec;
-  spec.source = spec::Idx{{folder.write("x", idx(8, {1, 2, 2}, "abcd")), y},
+  spec.source = data::Idx{{folder.write("x", idx(8, {1, 2, 2}, "abcd")), y},
                           {},
-                          spec::FilePair{folder.write("t", idx(8, {1, 1, 4}, "abcd")), y}};
-  CHECK(contains(error_of([&] { data::open(spec, 0, 1); }),
+                          declare::FilePair{folder.write("t", idx(8, {1, 1, 4}, "abcd")), y}};
+  CHECK(contains(error_of([&] { input::open(spec, 0, 1); }),
                  "the train split's inputs are u8[2,2,1], but the test split's are u8[1,4,1]"));
 }
 
 TEST_CASE("fashion_mnist in a folder of one's own does not name Debian's package when its files are missing",
           "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::FashionMnist{"/nowhere"};
-  const std::string error = error_of([&] { data::open(spec, 0, 1); });
+  spec.source = data::FashionMnist{"/nowhere"};
+  const std::string error = error_of([&] { input::open(spec, 0, 1); });
   CHECK(contains(error, "cannot open '/nowhere/train-images-idx3-ubyte.gz': No such file"));
   CHECK(contains(error, "a relative path in a config is relative to the folder of the config"));
   CHECK_FALSE(contains(error, "apt-get"));
@@ -474,13 +477,13 @@ TEST_CASE("fashion_mnist in a folder of one's own does not name Debian's package
 
 TEST_CASE("Debian's fashion-mnist has 60000 and 10000 images of 10 classes", "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::FashionMnist{};
-  if (!std::filesystem::exists(spec::FashionMnist{}.dir)) {
+  spec.source = data::FashionMnist{};
+  if (!std::filesystem::exists(data::FashionMnist{}.dir)) {
     WARN("dataset-fashion-mnist is not installed");
-    CHECK(contains(error_of([&] { data::open(spec, 0, 1); }), "apt-get install dataset-fashion-mnist"));
+    CHECK(contains(error_of([&] { input::open(spec, 0, 1); }), "apt-get install dataset-fashion-mnist"));
     return;
   }
-  const data::Source source = data::open(spec, 0, 1);
+  const data::Source source = input::open(spec, 0, 1);
   CHECK(source.description == "fashion_mnist: 60000 train, 10000 test examples of u8[28,28,1]");
   CHECK(source.train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 9});
   CHECK(read(*source.train, 0).label == 9);

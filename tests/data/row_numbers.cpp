@@ -1,9 +1,9 @@
-#include "core/data/batches/row_numbers.h"
+#include "core/input/batches/row_numbers.h"
 
 #include <cstring>
 
-#include "core/data/batches/batch.h"
-#include "core/data/sources/open.h"
+#include "core/input/batches/batch.h"
+#include "core/input/open.h"
 #include "tests/data/files.h"
 
 using namespace pmaptrain;
@@ -25,16 +25,16 @@ class Weighted final : public data::Dataset {
 }  // namespace
 
 TEST_CASE("row numbers make the batches that their examples would, padding and weights included", "[data]") {
-  const auto rows = data::row_numbers_of(std::make_shared<Weighted>());
+  const auto rows = input::row_numbers_of(std::make_shared<Weighted>());
   CHECK(rows->index_in_source(3) == 103);
-  const data::BatchPlan plan = data::plan_evaluation(7, 4, 2);
-  const data::Stream shuffled(data::Sampler::shuffled(7, 1, "data/shuffle"));
+  const BatchPlan plan = input::plan_evaluation(7, 4, 2);
+  const input::Stream shuffled(data::Sampler::shuffled(7, 1, "data/shuffle"));
   std::vector<std::int32_t> found(4);
   std::vector<float> mask(4);
   for (std::int64_t step = 0; step < 4; ++step) {
     INFO("step " << step);
-    data::fill(*rows, shuffled, plan, step,
-               {reinterpret_cast<std::byte*>(found.data()), nullptr, mask.data(), nullptr, 4, 0});
+    input::fill(*rows, shuffled, plan, step,
+                {reinterpret_cast<std::byte*>(found.data()), nullptr, mask.data(), nullptr, 4, 0});
     const std::int64_t count = plan.examples_in(step % 2);
     for (std::int64_t r = 0; r < 4; ++r) {
       const std::int64_t example = shuffled.order().index(step / 2, step % 2 * 4 + std::min(r, count - 1));

@@ -30,8 +30,8 @@ std::string table(int rows, const std::vector<std::pair<int, std::string>>& repl
 
 struct Skipping : Tables {
   Skipping(int rows, const std::vector<std::pair<int, std::string>>& replaced) : Tables(table(rows, replaced)) {
-    csv().categorical = {{"c"}};
-    csv().on_error = spec::OnError::skip;
+    csv()->categorical = {{"c"}};
+    csv()->on_error = data::OnError::skip;
   }
 };
 
@@ -76,8 +76,8 @@ TEST_CASE("no more than a hundredth of the rows is left out, or one, and it is t
 
 TEST_CASE("rows are left out before validation takes its share, and weights with them", "[data]") {
   Tables tables("x,y,w\n1,0.5,1\n2,0.5,many\n3,1.5,3\n4,2.5,4\n");
-  tables.csv().on_error = spec::OnError::skip;
-  tables.csv().weight = {"w"};
+  tables.csv()->on_error = data::OnError::skip;
+  tables.csv()->weight = {"w"};
   tables.data.validation = spec::ValidationShare{0.3, 0, false};
   const data::Source source = tables.open();
   CHECK(source.train->size() == 2);
@@ -92,7 +92,7 @@ TEST_CASE("image files that cannot be read are left out, by their heads and by t
   const std::string image = flat_png(4, 4, 1, '\x40').build();
   for (int i = 0; i < 120; ++i) write_in(folder, "a/" + std::to_string(1000 + i) + ".png", image);
   write_in(folder, "b/1.png", flat_png(4, 4, 1, '\x60').build());
-  const spec::ImageFolder photos{folder.path().string(), {}, {}, {}, spec::OnError::skip};
+  const data::ImageFolder photos{folder.path().string(), {}, {}, {}, data::OnError::skip};
   const auto open = [&] {
     return data::open_image_folder(
         photos, [](data::Split) { return true; }, nullptr);
@@ -119,14 +119,14 @@ TEST_CASE("what is no file among images is left out, too", "[data]") {
   const std::string image = flat_png(4, 4, 1, '\x40').build();
   for (int i = 0; i < 20; ++i) write_in(folder, "a/" + std::to_string(10 + i) + ".png", image);
   write_in(folder, "b/1.png", image);
-  const auto open = [&](spec::OnError on_error) {
+  const auto open = [&](data::OnError on_error) {
     return data::open_image_folder(
         {folder.path().string(), {}, {}, {}, on_error}, [](data::Split) { return true; }, nullptr);
   };
   const auto check = [&](const std::string& reason) {
     INFO(reason);
-    CHECK(contains(error_of([&] { open(spec::OnError::error); }), reason));
-    const data::Source source = open(spec::OnError::skip);
+    CHECK(contains(error_of([&] { open(data::OnError::error); }), reason));
+    const data::Source source = open(data::OnError::skip);
     CHECK(source.train->size() == 21);
     REQUIRE(source.encoding.skipped.size() == 1);
     CHECK(source.encoding.skipped[0].row == 3);
@@ -161,7 +161,7 @@ TEST_CASE("a run that goes on leaves out the images that it began without, repai
   write_in(folder, "a/13.png", "hello");
   const auto open = [&](const data::Skipped& left_out) {
     return data::open_image_folder(
-        {folder.path().string(), {}, {}, {}, spec::OnError::skip}, [](data::Split) { return true; }, nullptr, left_out);
+        {folder.path().string(), {}, {}, {}, data::OnError::skip}, [](data::Split) { return true; }, nullptr, left_out);
   };
   const data::Encoding before = open({}).encoding;
   REQUIRE(before.skipped.size() == 1);
@@ -189,7 +189,7 @@ TEST_CASE("an image whose pixels are damaged does not decide what size and how m
         write_in(folder, "test/a/1.png", grey);
         write_in(folder, "test/b/1.png", grey);
         write_in(folder, split + "/a/0.png", damaged(odd));
-        spec::ImageFolder photos{folder / "train", {}, folder / "test", {}, spec::OnError::skip};
+        data::ImageFolder photos{folder / "train", {}, folder / "test", {}, data::OnError::skip};
         if (resize) photos.size = {{4, 4}};
         const data::Source source = data::open_image_folder(
             photos, [](data::Split) { return true; }, nullptr);
@@ -216,7 +216,7 @@ TEST_CASE("a quote that is not closed costs its own line, and not those behind i
 
 TEST_CASE("a missing target is left out, and does not make classes of labels", "[data]") {
   Tables tables("x,y\n1,0\n2,NA\n3,1\n4,2\n");
-  tables.csv().on_error = spec::OnError::skip;
+  tables.csv()->on_error = data::OnError::skip;
   const data::Source source = tables.open();
   CHECK(source.train->size() == 3);
   CHECK(source.encoding.classes.empty());

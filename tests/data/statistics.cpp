@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "core/data/arrays/array_dataset.h"
-#include "core/data/sources/open.h"
+#include "core/data/arrays/idx_source.h"
+#include "core/data/arrays/values.h"
+#include "core/data/tables/csv_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/texts.h"
@@ -43,7 +46,7 @@ TEST_CASE("the statistics of inputs are those of the population, for each channe
   const auto table = dataset_of(npy("<f4", "(2, 3)", raw<float>({2, 1, 0, 6, 0, 1})), 2);
   CHECK(data::measure(*table, columns).statistics == data::Encoding::Statistics{{4, 0, 0}, {2, 1, 1}});
   const TemporaryFolder folder;  // tokens are integers of 32 bits: windows of 0 and 4, and of 2 and 6
-  const auto text = text_of({folder.write("t", std::string("\0\2\4\6\1", 5))}, spec::Tokens::bytes, 2);
+  const auto text = text_of({folder.write("t", std::string("\0\2\4\6\1", 5))}, data::Tokens::bytes, 2);
   CHECK(data::measure(*text, {}).statistics == data::Encoding::Statistics{{2, 4}, {2, 2}});
 }
 
@@ -84,48 +87,48 @@ TEST_CASE("statistics of many chunks are those of all numbers, with the same bit
 
 TEST_CASE("statistics are those of the training examples that are left", "[data]") {
   spec::DataSpec data;
-  data.source = spec::Values{{{1}, {3}, {100}, {1000}}, {{0}, {0}, {0}, {0}}};
+  data.source = data::Values{{{1}, {3}, {100}, {1000}}, {{0}, {0}, {0}, {0}}};
   data.batch_size = spec::BatchAll{};
   data.normalize = spec::Normalize{{}, {}, true};
   data.validation = spec::ValidationShare{0.25, 0, false};
   data.limit.train = spec::Amount{2, false, {}};
-  const data::Source source = data::open(data, 0, 1);
+  const data::Source source = input::open(data, 0, 1);
   REQUIRE(source.encoding.statistics);
   CHECK(*source.encoding.statistics == data::Encoding::Statistics{{2}, {1}});
   // Another split alone is read by what is known, or learns it from the training split.
-  CHECK(data::open(data, 0, 1, data::Split::validation).encoding == source.encoding);
-  const data::Source known = data::open(data, 0, 1, data::Split::validation, &source.encoding);
+  CHECK(input::open(data, 0, 1, data::Split::validation).encoding == source.encoding);
+  const data::Source known = input::open(data, 0, 1, data::Split::validation, &source.encoding);
   CHECK(known.encoding == source.encoding);
 }
 
 TEST_CASE("the statistics of targets are those of the population that is left, weighted where examples have weights",
           "[data]") {
   const TemporaryFolder folder;
-  spec::Csv csv;
+  data::Csv csv;
   csv.train = {folder.write("t.csv", "x,y,w\n1,2e5,1\n2,2e5,1\n3,200004,2\n4,7,5\n5,9,1\n")};
   csv.target = {{"y"}};
   spec::DataSpec data;
   data.batch_size = spec::BatchAll{};
   data.numeric_targets = true;
-  data.normalize_targets.emplace().others = spec::TargetScale::automatic;
+  data.normalize_targets.emplace().others = data::TargetScale::automatic;
   data.validation = spec::ValidationShare{0.2, 0, false};
   data.limit.train = spec::Amount{3, false, {}};
   csv.inputs = {{{"x"}}};
   data.source = csv;
-  const auto targets = data::open(data, 0, 1).encoding.targets;
+  const auto targets = input::open(data, 0, 1).encoding.targets;
   REQUIRE(targets);
   CHECK(std::abs(targets->mean[0] - (200000 + 4.0 / 3)) < 1e-9);
   CHECK(std::abs(targets->std[0] - std::sqrt(32.0 / 9)) < 1e-9);
   csv.weight = {"w"};
   data.source = csv;
-  const data::Source weighted = data::open(data, 0, 1);
+  const data::Source weighted = input::open(data, 0, 1);
   CHECK(*weighted.encoding.targets == data::Encoding::Statistics{{200002}, {2}});
   // Another split alone takes them from the training split.
-  CHECK(data::open(data, 0, 1, data::Split::validation).encoding == weighted.encoding);
+  CHECK(input::open(data, 0, 1, data::Split::validation).encoding == weighted.encoding);
   // Equal targets, whatever the weights.
   csv.train = {folder.write("t.csv", "x,y,w\n1,7,0\n2,0.1,0.3\n2,0.1,0.7\n3,0.1,0.11\n4,0.1,5\n5,0.1,1\n")};
   data.source = csv;
-  CHECK(*data::open(data, 0, 1).encoding.targets == data::Encoding::Statistics{{0.1}, {1}});
+  CHECK(*input::open(data, 0, 1).encoding.targets == data::Encoding::Statistics{{0.1}, {1}});
 }
 
 TEST_CASE("a NaN in the inputs is found when they are measured", "[data]") {
@@ -134,7 +137,7 @@ TEST_CASE("a NaN in the inputs is found when they are measured", "[data]") {
   data.source_place = {"a.yaml", 3, 5, 1, ""};
   data.normalize = spec::Normalize{{}, {}, true};
   const std::string x = folder.write("x", idx(0x0d, {2, 1}, big(0x3f800000, 4) + big(0x7fc00000, 4)));
-  data.source = spec::Idx{{x, folder.write("y", idx(8, {2}, std::string(2, '\0')))}, {}, {}};
-  CHECK(error_of([&] { data::open(data, 0, 1); }) ==
+  data.source = data::Idx{{x, folder.write("y", idx(8, {2}, std::string(2, '\0')))}, {}, {}};
+  CHECK(error_of([&] { input::open(data, 0, 1); }) ==
         "example 1 of '" + x + "' has NaN at [1,0] | remove the example, or replace the value");
 }

@@ -1,4 +1,4 @@
-#include "core/data/sources/synthetic.h"
+#include "core/data/synthetic/synthetic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 
 using namespace pmaptrain;
@@ -29,8 +29,8 @@ Picture image(const data::Dataset& dataset, std::int64_t index) {
 
 TEST_CASE("synthetic_linear is w x + b with noise, and returns the true parameters", "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::SyntheticLinear{5, 100, 0.1};
-  const data::Source source = data::open(spec, 0, 8);
+  spec.source = data::SyntheticLinear{5, 100, 0.1};
+  const data::Source source = input::open(spec, 0, 8);
   CHECK(source.train->size() == 800);
   CHECK(source.train->input().shape == Shape{5});
   CHECK(source.train->target().shape == Shape{1});
@@ -53,9 +53,9 @@ TEST_CASE("synthetic_linear is w x + b with noise, and returns the true paramete
 
 TEST_CASE("true parameters depend on the seed alone, and data.seed overrides the top-level seed", "[data]") {
   spec::DataSpec spec;
-  spec.source = spec::SyntheticLinear{};
+  spec.source = data::SyntheticLinear{};
   const auto truth = [&](std::uint64_t seed, std::int64_t devices) {
-    return data::open(spec, seed, devices).truths[0].values;
+    return input::open(spec, seed, devices).truths[0].values;
   };
   CHECK(truth(0, 1) == truth(0, 8));
   CHECK(truth(0, 1) != truth(1, 1));
@@ -65,7 +65,7 @@ TEST_CASE("true parameters depend on the seed alone, and data.seed overrides the
 }
 
 TEST_CASE("a synthetic image has the same bits whatever was read before, and other bits elsewhere", "[data]") {
-  const spec::SyntheticImages options;
+  const data::SyntheticImages options;
   const auto train = data::make_images(options, 0, data::Split::train);
   const auto test = data::make_images(options, 0, data::Split::test);
   CHECK(train->size() == 50000);
@@ -83,7 +83,7 @@ TEST_CASE("a synthetic image has the same bits whatever was read before, and oth
 }
 
 TEST_CASE("synthetic images of the test split can be classified, and all classes occur", "[data]") {
-  const spec::SyntheticImages options;
+  const data::SyntheticImages options;
   const auto train = data::make_images(options, 3, data::Split::train);
   const auto test = data::make_images(options, 3, data::Split::test);
   const std::size_t size = train->input().bytes();
@@ -113,14 +113,14 @@ TEST_CASE("synthetic images of the test split can be classified, and all classes
 }
 
 TEST_CASE("synthetic sizes out of range are refused before memory is taken", "[data]") {
-  const auto refuse = [](spec::SyntheticImages o) { data::make_images(o, 0, data::Split::train); };
-  spec::SyntheticImages huge;
+  const auto refuse = [](data::SyntheticImages o) { data::make_images(o, 0, data::Split::train); };
+  data::SyntheticImages huge;
   huge.height = huge.width = 65536;
   CHECK_THROWS_AS(refuse(huge), Error);
-  spec::SyntheticImages none;
+  data::SyntheticImages none;
   none.classes = 0;
   CHECK_THROWS_AS(refuse(none), Error);
-  spec::SyntheticImages loud;
+  data::SyntheticImages loud;
   loud.noise = std::nan("");
   CHECK_THROWS_AS(refuse(loud), Error);
   CHECK_THROWS_AS(data::make_linear({5, std::int64_t{1} << 62, 0.1}, 0, 8), Error);

@@ -1,8 +1,8 @@
 // The targets of tables: several columns, and what is no target.
 #include <cstring>
 
-#include "core/data/sources/inspect.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/input/inspect.h"
 #include "tests/catch.h"
 #include "tests/data/tables.h"
 
@@ -21,7 +21,7 @@ std::vector<float> targets_of(const data::Dataset& dataset, std::int64_t index) 
 
 TEST_CASE("several columns are the numbers of one target, in the order of the config", "[data]") {
   Tables tables("b,x,a\n1,10,2\n3,20,4.5\n", "a,b,x\n7,8,9\n");
-  tables.csv().target = {{"a"}, {"b"}};
+  tables.csv()->target = {{"a"}, {"b"}};
   const data::Source source = tables.open();
   CHECK(source.train->input().shape == Shape{1});
   CHECK(source.train->target().dtype == DType::f32);
@@ -39,13 +39,13 @@ TEST_CASE("several columns are the numbers of one target, in the order of the co
         "'test.csv', line 3, column 'b': 'one' is no number, and the loss takes numbers | several labels take "
         "sigmoid_cross_entropy");
   tables.data.numeric_targets = false;
-  tables.csv().target = {{"a"}, {"c"}};
+  tables.csv()->target = {{"a"}, {"c"}};
   CHECK(tables.refusal() == "'train.csv' has no column 'c' | its columns are 'b', 'x', 'a'");
 }
 
 TEST_CASE("several integer columns are numbers too", "[data]") {
   Tables tables("x,a,b\n1,2,3\n");
-  tables.csv().target = {{"a"}, {"b"}};
+  tables.csv()->target = {{"a"}, {"b"}};
   CHECK(targets_of(*tables.open().train, 0) == std::vector<float>{2, 3});
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("numbers with signs of currencies, percent and thousands are refused w
   }
   // A category may be written in any way.
   Tables categories("c,y\n5%,0\n10%,1\n");
-  categories.csv().categorical = {{"c"}};
+  categories.csv()->categorical = {{"c"}};
   CHECK(categories.open().train->input().shape == Shape{2});
 }
 
@@ -88,13 +88,13 @@ TEST_CASE("init reads all rows, and leaves out a column of numbers with texts in
       text += std::to_string(i) + ".5," + (is_stray ? "oops" : std::to_string(i % 97)) + "," +
               (i % 2 == 0 ? "a" : "b") + "\n";
     }
-    return data::find_columns(folder.write("t.csv", text));
+    return input::find_columns(folder.write("t.csv", text));
   };
-  const data::TableLayout few = layout_of(5);
+  const input::TableLayout few = layout_of(5);
   CHECK(few.inputs == std::vector<std::string>{"x", "z"});
   CHECK(few.categorical.empty());
   CHECK(few.has_stray_texts);
-  const data::TableLayout many = layout_of(6);
+  const input::TableLayout many = layout_of(6);
   CHECK(many.inputs == std::vector<std::string>{"x"});
   CHECK_FALSE(many.has_stray_texts);
   REQUIRE(many.ignored.size() == 1);
@@ -106,25 +106,25 @@ TEST_CASE("init reads all rows, and leaves out a column of numbers with texts in
 TEST_CASE("init refuses a column of numbers with signs, and names it once", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", "x,price\n1,$5\n2,\"$1,234\"\n3,7\n");
-  CHECK(error_of([&] { data::find_columns(path); }) ==
+  CHECK(error_of([&] { input::find_columns(path); }) ==
         "column 'price' of '" + path +
             "' has numbers with signs that are no part of them, such as '$1,234' | write 1234, "
             "and the others so: digits and a decimal point alone");
   // What may also be decimals is more likely thousands, unless a number begins with 0.
   const std::string both = folder.write("b.csv", "x,price\n1,\"324,442\"\n2,\"204,608\"\n");
-  CHECK(error_of([&] { data::find_columns(both); }) ==
+  CHECK(error_of([&] { input::find_columns(both); }) ==
         "column 'price' of '" + both +
             "' has numbers with signs that are no part of them, such as '204,608' | write 204608, and the others so: "
             "digits and a decimal point alone; if the comma is a decimal one, write a point for it");
   const std::string decimals = folder.write("d.csv", "x,price\n1,\"0,442\"\n2,\"1,608\"\n");
   CHECK(error_of([&] {
-          data::find_columns(decimals);
+          input::find_columns(decimals);
         }).starts_with("column 'price' of '" + decimals + "' has numbers with a decimal comma, such as "));
 }
 
 TEST_CASE("several columns of labels may have words for 0 and 1", "[data]") {
   Tables tables("x,a,b\n1,False,yes\n2,TRUE,no\n3,1,0\n");
-  tables.csv().target = {{"a"}, {"b"}};
+  tables.csv()->target = {{"a"}, {"b"}};
   const data::Source source = tables.open();
   CHECK(targets_of(*source.train, 0) == std::vector<float>{0, 1});
   CHECK(targets_of(*source.train, 1) == std::vector<float>{1, 0});

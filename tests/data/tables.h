@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/data/sources/open.h"
+#include "core/data/tables/csv_source.h"
+#include "core/input/open.h"
 #include "tests/data/files.h"
 
 namespace pmaptrain::testing {
@@ -15,23 +16,35 @@ struct Tables {
   spec::DataSpec data;
 
   explicit Tables(const std::string& train, const std::string& test = "") {
-    spec::Csv csv;
+    data::Csv csv;
     csv.train = {folder.write("train.csv", train)};
     if (!test.empty()) csv.test = {folder.write("test.csv", test)};
     csv.target = {{"y"}};
     data.source = csv;
     data.source_place = {"a.yaml", 3, 5, 1, ""};
   }
-  spec::Csv& csv() { return std::get<spec::Csv>(data.source); }
+  // The options of the source, which are stored again at the end of the expression that changes them.
+  class Options {
+   public:
+    explicit Options(data::SourceKind& source) : source_(source), csv_(*source.as<data::Csv>()) {}
+    ~Options() { source_ = csv_; }
+    Options(const Options&) = delete;
+    data::Csv* operator->() { return &csv_; }
+
+   private:
+    data::SourceKind& source_;
+    data::Csv csv_;
+  };
+  Options csv() { return Options(data.source); }
   data::Source open(const data::Encoding* known = nullptr, std::optional<data::Split> only = std::nullopt) const {
-    return data::open(data, 0, 1, only, known);
+    return input::open(data, 0, 1, only, known);
   }
   // As by a run that goes on, which has left these rows out.
   data::Source open_without(const data::Skipped& left_out) const {
     data::Encoding continued;
     continued.exact = true;
     continued.skipped = left_out;
-    return data::open(data, 0, 1, std::nullopt, nullptr, &continued);
+    return input::open(data, 0, 1, std::nullopt, nullptr, &continued);
   }
   // The message and the help, without the folder of the files.
   std::string refusal(const data::Encoding* known = nullptr) const {

@@ -1,10 +1,11 @@
 // Text as windows of tokens, their offsets, and how a text is divided.
-#include "core/data/sources/text.h"
+#include "core/data/texts/text.h"
 
 #include <cstring>
 #include <set>
 
-#include "core/data/sources/open.h"
+#include "core/data/texts/text_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/texts.h"
@@ -42,7 +43,7 @@ TokenList counted_from(std::int32_t first, std::size_t length) {
   return window;
 }
 
-spec::DataSpec text_spec(const spec::TextFiles& files) {
+spec::DataSpec text_spec(const data::TextFiles& files) {
   spec::DataSpec spec;
   spec.source = files;
   spec.batch_size = std::int64_t{1};
@@ -53,7 +54,7 @@ spec::DataSpec text_spec(const spec::TextFiles& files) {
 
 TEST_CASE("example i of a text is window i, and its targets are the tokens one later", "[data]") {
   const TemporaryFolder folder;
-  const auto text = text_of({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
+  const auto text = text_of({folder.write("a", counting_bytes(14))}, data::Tokens::bytes, 4);
   REQUIRE(text->size() == 3);  // 13 is the last token that is followed by none
   CHECK(text->input().dtype == DType::i32);
   CHECK(text->input().shape == Shape{4});
@@ -64,12 +65,12 @@ TEST_CASE("example i of a text is window i, and its targets are the tokens one l
     CHECK(example.input == counted_from(static_cast<std::int32_t>(4 * i), 4));
     CHECK(example.target == counted_from(static_cast<std::int32_t>(4 * i + 1), 4));
   }
-  CHECK(text_of({folder / "a"}, spec::Tokens::bytes, 13)->size() == 1);
+  CHECK(text_of({folder / "a"}, data::Tokens::bytes, 13)->size() == 1);
 }
 
 TEST_CASE("at an offset all windows begin later, and the last one ends with the text at the latest", "[data]") {
   const TemporaryFolder folder;
-  const auto text = text_of({folder.write("a", counting_bytes(14))}, spec::Tokens::bytes, 4);
+  const auto text = text_of({folder.write("a", counting_bytes(14))}, data::Tokens::bytes, 4);
   CHECK(text->offsets() == 4);
   for (std::int32_t offset = 0; offset < 4; ++offset) {
     CHECK(read_window(*text, 0, offset).input == counted_from(offset, 4));
@@ -80,9 +81,9 @@ TEST_CASE("at an offset all windows begin later, and the last one ends with the 
 
 TEST_CASE("several files follow one another, and 16-bit tokens are little-endian", "[data]") {
   const TemporaryFolder folder;
-  const auto two = text_of({folder.write("a", "abc"), folder.write("b", "de")}, spec::Tokens::bytes, 4);
+  const auto two = text_of({folder.write("a", "abc"), folder.write("b", "de")}, data::Tokens::bytes, 4);
   CHECK(read_window(*two, 0).target == TokenList{'b', 'c', 'd', 'e'});
-  const auto wide = text_of({folder.write("c", std::string("\1\0\2\1\xff\xff", 6))}, spec::Tokens::uint16, 2);
+  const auto wide = text_of({folder.write("c", std::string("\1\0\2\1\xff\xff", 6))}, data::Tokens::uint16, 2);
   CHECK(read_window(*wide, 0).input == TokenList{1, 258});
   CHECK(read_window(*wide, 0).target == TokenList{258, 65535});
 }
@@ -90,23 +91,23 @@ TEST_CASE("several files follow one another, and 16-bit tokens are little-endian
 TEST_CASE("a text that is too short or has half a token is refused", "[data]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("a", "abcde");
-  CHECK(error_of([&] { text_of({path}, spec::Tokens::bytes, 5); }) ==
+  CHECK(error_of([&] { text_of({path}, data::Tokens::bytes, 5); }) ==
         "'" + path +
             "' has 5 tokens, but an example of length 5 takes 6: its own and the one that follows | use a "
             "smaller length, or more text");
-  CHECK(error_of([&] { text_of({path}, spec::Tokens::uint16, 1); }) ==
+  CHECK(error_of([&] { text_of({path}, data::Tokens::uint16, 1); }) ==
         "'" + path +
             "' has 5 bytes, which are not whole tokens of 2 bytes | tokens: uint16 takes a flat array of 16-bit "
             "integers; tokens: bytes takes any file");
-  CHECK(error_of([&] { text_of({folder.write("empty", "")}, spec::Tokens::bytes, 1); }) ==
+  CHECK(error_of([&] { text_of({folder.write("empty", "")}, data::Tokens::bytes, 1); }) ==
         "'" + (folder / "empty") + "' is empty | ");
 }
 
 TEST_CASE("data.validation takes the end of a text, and no window of training reaches into it", "[data]") {
   const TemporaryFolder folder;
-  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(43))}, {}, {}, spec::Tokens::bytes, 4, {}, {}});
+  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(43))}, {}, {}, data::Tokens::bytes, 4, {}, {}});
   spec.validation = spec::ValidationShare{0.3};
-  const data::Source source = data::open(spec, 0, 1);
+  const data::Source source = input::open(spec, 0, 1);
   REQUIRE(source.train->size() == 7);
   REQUIRE(source.validation->size() == 3);
   CHECK(read_window(*source.validation, 0).input == counted_from(28, 4));
@@ -119,14 +120,14 @@ TEST_CASE("data.validation takes the end of a text, and no window of training re
     }
   }
   spec.limit.train = spec::Amount{2};
-  CHECK(read_window(*data::open(spec, 0, 1).train, 1, 3).input == counted_from(4, 4));  // a shorter text
+  CHECK(read_window(*input::open(spec, 0, 1).train, 1, 3).input == counted_from(4, 4));  // a shorter text
 }
 
 TEST_CASE("an epoch of training has one offset, which depends on the seed and the epoch", "[data]") {
   const TemporaryFolder folder;
-  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(100))}, {}, {}, spec::Tokens::bytes, 8, {}, {}});
-  const auto text = data::open(spec, 0, 1).train;
-  const data::Stream stream = data::training_stream(spec, 5, *text), other = data::training_stream(spec, 6, *text);
+  spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(100))}, {}, {}, data::Tokens::bytes, 8, {}, {}});
+  const auto text = input::open(spec, 0, 1).train;
+  const input::Stream stream = input::training_stream(spec, 5, *text), other = input::training_stream(spec, 6, *text);
   std::set<std::int64_t> offsets;
   int differ = 0;
   for (std::int64_t epoch = 0; epoch < 100; ++epoch) {
@@ -143,7 +144,7 @@ TEST_CASE("an epoch of training has one offset, which depends on the seed and th
   CHECK(offsets == std::set<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(differ > 70);
   spec.shuffle = false;
-  CHECK_FALSE(data::training_stream(spec, 5, *text).is_random());
+  CHECK_FALSE(input::training_stream(spec, 5, *text).is_random());
 }
 
 TEST_CASE("a model learns which letter follows", "[data]") {
@@ -165,7 +166,7 @@ optimizer: {adam: {}, learning_rate: 0.03}
 train: {duration: 10 epochs}
 )";
   const Trained trained = train_setup(setup_of_text(config));
-  const train::Evaluated last = trained.of<train::Evaluated>().back();
+  const run::Evaluated last = trained.of<run::Evaluated>().back();
   CHECK(last.split == "validation");
   CHECK(last.measures[1].second > 0.9);
   CHECK(last.measures[2].second < 2.0);
@@ -218,12 +219,12 @@ TEST_CASE("a small GPT learns a text whose next letter depends on two letters, w
   for (int i = 0; i < 700; ++i) text += "abacabad"[i % 8];
   const std::string config = small_gpt_of(folder.write("a", text));
   const Trained trained = train_setup(setup_of_text(config));
-  const train::Evaluated last = trained.of<train::Evaluated>().back();
+  const run::Evaluated last = trained.of<run::Evaluated>().back();
   CHECK(last.measures[0].second < 0.7);
   CHECK(last.measures[1].second > 0.75);  // what follows the first a of a window is not known
   CHECK(trained.same_bits(train_setup(setup_of_text(config, {"mesh.workers=1"}))));
   const Trained mixed = train_setup(setup_of_text(config, {"precision=mixed_bfloat16"}));
-  CHECK(mixed.of<train::Evaluated>().back().measures[1].second > 0.75);
+  CHECK(mixed.of<run::Evaluated>().back().measures[1].second > 0.75);
 }
 
 TEST_CASE("a token that the table of embedding does not have is an error of the data", "[data]") {

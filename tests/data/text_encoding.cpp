@@ -8,7 +8,7 @@
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
 using namespace std::string_literals;
-using spec::TextEncoding;
+using data::TextEncoding;
 
 namespace {
 
@@ -20,8 +20,8 @@ std::string utf16(std::string_view ascii, bool is_big, bool has_mark) {
 
 struct Encoded : Tables {
   Encoded(const std::string& text, TextEncoding encoding) : Tables(text) {
-    csv().categorical = {{"c"}};
-    csv().encoding = encoding;
+    csv()->categorical = {{"c"}};
+    csv()->encoding = encoding;
   }
 };
 
@@ -67,8 +67,9 @@ TEST_CASE("bytes that are no characters of the encoding are refused with their l
             .refusal() ==
         "'train.csv' begins with the byte order mark of UTF-8, and encoding is another one | remove encoding: utf-8 is "
         "the default");
-  CHECK(Encoded(utf16("c,y\na,0\n", false, true), TextEncoding::latin1).refusal() ==
-        "'train.csv' is text in UTF-16, and encoding is another one | set encoding: utf-16, or save it as UTF-8");
+  CHECK(
+      Encoded(utf16("c,y\na,0\n", false, true), TextEncoding::latin1).refusal() ==
+      "'train.csv' is text in UTF-16, and encoding is another one | save it as UTF-8, or for CSV set encoding: utf-16");
   CHECK(Encoded(utf16("c,y\na,0\n", false, true) + "x", TextEncoding::utf16).refusal() ==
         "'train.csv', line 3: half a character of UTF-16 at the end of the file | the file is damaged: copy it again");
   CHECK(Encoded(utf16("c,y\n", false, true) + "\x3d\xd8,\0000\0"s, TextEncoding::utf16).refusal() ==
@@ -79,14 +80,14 @@ TEST_CASE("every row with a text that is not UTF-8 is unreadable, also where the
   std::string text = "c,y\n";
   for (int i = 0; i < 50; ++i) text += i % 2 == 0 ? "M\xe1laga,0\n" : "K\xf6ln,1\n";
   Tables tables(text);
-  tables.csv().categorical = {{"c"}};
-  tables.csv().on_error = spec::OnError::skip;
+  tables.csv()->categorical = {{"c"}};
+  tables.csv()->on_error = data::OnError::skip;
   CHECK(tables.refusal() == "no row of 'train.csv' can be read: 'train.csv', line 2, column 'c': it is not UTF-8 | ");
   std::string some = "c,y\n";
   for (int i = 0; i < 300; ++i) some += i % 60 == 7 ? "M\xe1laga,0\n" : i % 2 == 0 ? "Oslo,0\n" : "Bonn,1\n";
   Tables few(some);
-  few.csv().categorical = {{"c"}};
-  few.csv().on_error = spec::OnError::skip;
+  few.csv()->categorical = {{"c"}};
+  few.csv()->on_error = data::OnError::skip;
   CHECK(
       few.refusal().starts_with("5 of the 300 rows of the train split cannot be read, and on_error: skip leaves out "
                                 "at most 3; the first: 'train.csv', line 9, column 'c': it is not UTF-8"));

@@ -1,5 +1,5 @@
 // The files of a text: folders, gzip, JSON lines, end tokens; and what is said about those that are wrong.
-#include "core/data/sources/text_files.h"
+#include "core/data/texts/text_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/data/sources/json_lines.h"
-#include "core/data/sources/open.h"
+#include "core/data/texts/json_lines.h"
+#include "core/data/texts/text_source.h"
+#include "core/input/open.h"
 #include "tests/catch.h"
 #include "tests/data/files.h"
 #include "tests/data/texts.h"
@@ -19,19 +20,19 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-using Files = spec::TextFiles::Files;
+using Files = data::TextFiles::Files;
 using TokenList = std::vector<std::int32_t>;
 
-spec::TextFiles bytes_of(const Files& files, std::optional<std::int64_t> end = {},
+data::TextFiles bytes_of(const Files& files, std::optional<std::int64_t> end = {},
                          std::optional<std::string> field = {}) {
-  return {files, {}, {}, spec::Tokens::bytes, 1, end, std::move(field)};
+  return {files, {}, {}, data::Tokens::bytes, 1, end, std::move(field)};
 }
-spec::TextFiles pairs_of(const Files& files, std::optional<std::int64_t> end = {}) {
-  return {files, {}, {}, spec::Tokens::uint16, 1, end, {}};
+data::TextFiles pairs_of(const Files& files, std::optional<std::int64_t> end = {}) {
+  return {files, {}, {}, data::Tokens::uint16, 1, end, {}};
 }
 
 // The text of these files, whose tokens are bytes.
-std::string joined(const spec::TextFiles& text) {
+std::string joined(const data::TextFiles& text) {
   std::string bytes;
   for (const std::int32_t token : tokens_of(text)) bytes += static_cast<char>(token);
   return bytes;
@@ -43,7 +44,7 @@ std::string uint16(const std::vector<std::uint16_t>& tokens) {
   return bytes;
 }
 
-std::string refused(const spec::TextFiles& text) {
+std::string refused(const data::TextFiles& text) {
   return error_of([&] { text_of(text); });
 }
 
@@ -237,7 +238,7 @@ TEST_CASE("the end token follows each file and each line, but no file of tokens 
 
 TEST_CASE("tokens of files that are mapped and of memory are one sequence", "[data]") {
   const TemporaryFolder folder;
-  for (const spec::Tokens tokens : {spec::Tokens::bytes, spec::Tokens::uint16}) {
+  for (const data::Tokens tokens : {data::Tokens::bytes, data::Tokens::uint16}) {
     data::TokenStore store(tokens, "a");
     const std::size_t width = data::bytes_of(tokens);
     std::string all;
@@ -348,7 +349,7 @@ TEST_CASE("gzip files and JSON lines are told by their content", "[data]") {
   std::filesystem::create_directory(folder / "code");
   folder.write("code/package.json", "{\n\"name\": \"a\"}\n");
   std::vector<std::string> notes;
-  const spec::TextFiles code = bytes_of({folder / "code"});
+  const data::TextFiles code = bytes_of({folder / "code"});
   CHECK(data::make_text(code, code.train, notes)->size() == 14);
   CHECK(notes == std::vector<std::string>{"1 file in folders is JSON, '" + folder / "code/package.json" +
                                           "', and is taken as text with its syntax"});
@@ -362,12 +363,12 @@ TEST_CASE("a file that is in train and in validation is told, by whatever path, 
   folder.write("c.txt", "jkl");
   spec::DataSpec spec;
   spec.batch_size = std::int64_t{1};
-  spec::TextFiles text = bytes_of({folder / "sub"});
+  data::TextFiles text = bytes_of({folder / "sub"});
   text.validation = {folder / "c.txt"};
   spec.source = text;
   const auto told = [&] {
     std::vector<std::string> texts;
-    for (const Diagnostic& warning : data::open(spec, 0, 1).warnings) texts.push_back(warning.message);
+    for (const Diagnostic& warning : input::open(spec, 0, 1).warnings) texts.push_back(warning.message);
     return texts;
   };
   CHECK(told().empty());

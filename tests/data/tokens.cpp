@@ -1,7 +1,11 @@
 // Tokens of arrays: integers of any type, which are indices into the table of an embedding layer.
 #include "core/data/arrays/array.h"
 #include "core/data/arrays/array_dataset.h"
-#include "core/model/model.h"
+#include "core/layers/dense.h"
+#include "core/layers/embedding.h"
+#include "core/layers/reshape.h"
+#include "core/losses/softmax_cross_entropy.h"
+#include "core/setup/data_checks.h"
 #include "tests/data/files.h"
 
 using namespace pmaptrain;
@@ -61,11 +65,13 @@ TEST_CASE("a token outside of the table is an error of the data, with file, arra
     std::vector<std::string> notes;
     const auto dataset =
         data::make_inputs(data::read_npz(folder.write("a.npz", archive.build()), "x"), notes, {}, {.tokens = true});
-    spec::Spec spec;
-    spec.model.layers = {
-        {"tokens", spec::Embedding{300, 2}, {}}, {"flatten_0", spec::Flatten{}, {}}, {"dense_0", spec::Dense{4}, {}}};
-    const model::Model model = model::make_model(spec, dataset->input(), {DType::i32, {}});
-    return error_of([&] { model::check_tokens(model, *dataset, {}); });
+    model::Options options;
+    options.layers = {{"tokens", layers::Embedding{300, 2}, {}},
+                      {"flatten_0", layers::Flatten{}, {}},
+                      {"dense_0", layers::Dense{4}, {}}};
+    options.loss = losses::SoftmaxCrossEntropy{};
+    const model::Model model = model::make_model(options, dataset->input(), {DType::i32, {}});
+    return error_of([&] { setup::check_tokens(model, *dataset, {}); });
   };
   const std::string file = " of '" + (folder / "a.npz") + "'";
   CHECK(refused({0, 1, 2, 3, 4, 299}) == "accepted");

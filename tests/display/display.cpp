@@ -20,15 +20,15 @@
 
 using namespace pmaptrain;
 using namespace pmaptrain::display;
+using run::Ended;
+using run::Event;
+using run::Logged;
+using run::Progressed;
+using run::Started;
+using run::Warned;
 using test::Collector;
 using test::contains;
 using test::Screen;
-using train::Ended;
-using train::Event;
-using train::Logged;
-using train::Progressed;
-using train::Started;
-using train::Warned;
 
 namespace {
 
@@ -148,7 +148,7 @@ TEST_CASE(
     "of several members the bar has the median loss with the best and the worst, who they are where there is room",
     "[display]") {
   BarState members = half;
-  members.loss = pmaptrain::train::Spread{0.1234, 0.4321, 1.5, 3, 63};
+  members.loss = run::Spread{0.1234, 0.4321, 1.5, 3, 63};
   CHECK(bar_line(members, {134, false, false}) ==
         "epoch 3/5  [==>  ]  50%  1170/2340  loss 0.43210  best 0.12340 (3)  worst  1.5000 (63)  accuracy 0.85000  "
         "12,345 examples/s  0:42 left");
@@ -170,7 +170,7 @@ TEST_CASE("in a narrow terminal the lines of an ensemble keep the median loss, t
       begin.members = members;
       shown->on(begin);
       std::vector<Logged> lines;
-      std::vector<train::Evaluated> evaluated;
+      std::vector<run::Evaluated> evaluated;
       for (std::int64_t m = 0; m < members; ++m) {
         lines.push_back(std::get<std::vector<Logged>>(logged(468)).front());
         lines.back().member = m;

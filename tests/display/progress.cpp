@@ -10,14 +10,14 @@
 
 using namespace pmaptrain;
 using namespace pmaptrain::display;
+using run::Ended;
+using run::Evaluated;
+using run::Event;
+using run::Logged;
+using run::Progressed;
+using run::Started;
+using run::Working;
 using test::contains;
-using train::Ended;
-using train::Evaluated;
-using train::Event;
-using train::Logged;
-using train::Progressed;
-using train::Started;
-using train::Working;
 
 namespace {
 

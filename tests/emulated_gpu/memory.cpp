@@ -68,9 +68,8 @@ std::byte* Memory::allocate(Owner owner, std::size_t bytes) {
   std::size_t& used = used_[device];
   const std::size_t rounded = rounded_up(bytes);
   if (rounded < bytes || rounded > limit_ - used) {
-    fail_resource("out of memory on device " + std::to_string(device) + ": " + human_bytes(static_cast<double>(bytes)) +
-                  " were asked for, and " + human_bytes(static_cast<double>(limit_ - used)) + " of " +
-                  human_bytes(static_cast<double>(limit_)) + " are free");
+    fail_resource("out of memory on device " + std::to_string(device) + ": " + human_bytes(bytes) +
+                  " were asked for, and " + human_bytes(limit_ - used) + " of " + human_bytes(limit_) + " are free");
   }
   used += rounded;
   return add(owner, bytes, false);

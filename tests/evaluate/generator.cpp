@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -23,10 +24,10 @@ namespace {
 const std::vector<float> logits{1.0F, 3.0F, 0.0F, 3.0F, 2.0F};
 
 // How often each token is drawn, as a share.
-std::map<std::int32_t, double> shares_of(const train::Sampling& sampling) {
+std::map<std::int32_t, double> shares_of(const evaluate::Sampling& sampling) {
   constexpr int draws = 20000;
   std::map<std::int32_t, double> shares;
-  for (int i = 0; i < draws; ++i) shares[train::next_token(logits, sampling, i)] += 1.0 / draws;
+  for (int i = 0; i < draws; ++i) shares[evaluate::next_token(logits, sampling, i)] += 1.0 / draws;
   return shares;
 }
 
@@ -52,18 +53,19 @@ struct Letters {
                                              "optimizer: {adam: {}, learning_rate: 0.006}\n"
                                              "train: {duration: 300 steps, log_every: never, eval_every: never}\n"
                                           << more;
-    train_setup_in(folder / "run", train::make_setup(spec::load(folder / "config.yaml", {})));
+    train_setup_in(folder / "run", setup::make_setup(spec::load(folder / "config.yaml", {})));
   }
 
-  train::Generator generator(train::MemberNumber member = std::nullopt, std::vector<std::string> set = {}) const {
+  evaluate::Generator generator(run::MemberNumber member = std::nullopt, std::vector<std::string> set = {}) const {
     spec::Overrides overrides;
     overrides.set = std::move(set);
-    return train::Generator(spec::load(folder / "run", overrides), folder / "run", "last", spec::Weights::ema, member);
+    return evaluate::Generator(spec::load(folder / "run", overrides), folder / "run", "last", spec::Weights::ema,
+                               member);
   }
 };
 
-std::string continued(train::Generator& generator, const std::string& prompt, std::int64_t count,
-                      const train::Sampling& sampling = {}) {
+std::string continued(evaluate::Generator& generator, const std::string& prompt, std::int64_t count,
+                      const evaluate::Sampling& sampling = {}) {
   std::string text;
   const std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
   generator.run(tokens, count, sampling, [&](std::int32_t token) { text += static_cast<char>(token); });
@@ -82,8 +84,8 @@ std::string refused(const auto& act) {
 }  // namespace
 
 TEST_CASE("without a temperature the most probable token is taken, of equal ones the lower", "[evaluate]") {
-  CHECK(train::next_token(logits, {}, 0) == 1);
-  CHECK(train::next_token(logits, {}, 7) == 1);
+  CHECK(evaluate::next_token(logits, {}, 0) == 1);
+  CHECK(evaluate::next_token(logits, {}, 7) == 1);
 }
 
 TEST_CASE("tokens are drawn by the softmax of the logits divided by the temperature", "[evaluate]") {
@@ -112,7 +114,7 @@ TEST_CASE("top-k and top-p draw from the most probable tokens alone", "[evaluate
 TEST_CASE("draws depend on the seed and on the place in what is generated", "[evaluate]") {
   const auto drawn = [](std::uint64_t seed) {
     std::vector<std::int32_t> tokens;
-    for (int i = 0; i < 50; ++i) tokens.push_back(train::next_token(logits, {1.0, std::nullopt, 1.0, seed}, i));
+    for (int i = 0; i < 50; ++i) tokens.push_back(evaluate::next_token(logits, {1.0, std::nullopt, 1.0, seed}, i));
     return tokens;
   };
   CHECK(drawn(1) == drawn(1));
@@ -121,22 +123,22 @@ TEST_CASE("draws depend on the seed and on the place in what is generated", "[ev
 
 TEST_CASE("a logit that is not finite ends the text", "[evaluate]") {
   const std::vector<float> wrong{1.0F, std::numeric_limits<float>::quiet_NaN()};
-  CHECK(contains(refused([&] { train::next_token(wrong, {}, 0); }), "is not finite"));
+  CHECK(contains(refused([&] { evaluate::next_token(wrong, {}, 0); }), "is not finite"));
 }
 
 TEST_CASE("past the positions of a model, the last half of them is kept", "[evaluate]") {
-  CHECK(train::forgotten(1, 8) == 0);
-  CHECK(train::forgotten(8, 8) == 0);
-  CHECK(train::forgotten(9, 8) == 4);
-  CHECK(train::forgotten(12, 8) == 4);
-  CHECK(train::forgotten(13, 8) == 8);
-  CHECK(train::forgotten(4, 3) == 2);
-  CHECK(train::forgotten(2, 1) == 1);
+  CHECK(evaluate::forgotten(1, 8) == 0);
+  CHECK(evaluate::forgotten(8, 8) == 0);
+  CHECK(evaluate::forgotten(9, 8) == 4);
+  CHECK(evaluate::forgotten(12, 8) == 4);
+  CHECK(evaluate::forgotten(13, 8) == 8);
+  CHECK(evaluate::forgotten(4, 3) == 2);
+  CHECK(evaluate::forgotten(2, 1) == 1);
 }
 
 TEST_CASE("a model that has learnt a text continues it, far past its positions", "[evaluate]") {
   const Letters letters;
-  train::Generator generator = letters.generator();
+  evaluate::Generator generator = letters.generator();
   CHECK(generator.positions() == 8);
   CHECK(generator.vocabulary() == 128);
   CHECK(continued(generator, "ab", 22) == "cdabcdabcdabcdabcdabcd");
@@ -148,7 +150,7 @@ TEST_CASE("a model that has learnt a text continues it, far past its positions",
   generator.logits_after(std::vector<std::int32_t>{'d', 'd', 'd', 'd', 'd', 'd', 'd'});
   const std::span<const float> again = generator.logits_after(one);
   CHECK(std::vector<float>(again.begin(), again.end()) == first);
-  const train::Sampling sampling{1.0, std::nullopt, 1.0, 3};
+  const evaluate::Sampling sampling{1.0, std::nullopt, 1.0, 3};
   CHECK(continued(generator, "ab", 40, sampling) == continued(generator, "ab", 40, sampling));
 }
 
@@ -158,7 +160,7 @@ TEST_CASE("a token after those in memory has the logits of a whole pass", "[eval
                "{heads: 2, causal: true, rotary: {base: 100.0}, qk_norm: true, dropout: 0.1}");
   const bool mixed = GENERATE(false, true);
   const Letters letters(attention, mixed ? "precision: mixed_bfloat16\n" : "");
-  train::Generator one = letters.generator(), whole = letters.generator();
+  evaluate::Generator one = letters.generator(), whole = letters.generator();
   const std::string text = "abcdabcabdacdbab";
   std::vector<std::int32_t> tokens;
   float furthest = 0, largest = 0;
@@ -178,7 +180,7 @@ TEST_CASE("a token after those in memory has the logits of a whole pass", "[eval
 
 TEST_CASE("a text ends before the end token, whatever the number of tokens", "[evaluate]") {
   const Letters letters;
-  train::Generator until_d = letters.generator(std::nullopt, {"data.source.text.end_token=100"});
+  evaluate::Generator until_d = letters.generator(std::nullopt, {"data.source.text.end_token=100"});
   CHECK(continued(until_d, "ab", 22) == "c");
   CHECK(continued(until_d, "abc", 22).empty());
   CHECK(continued(until_d, "abcd", 22) == "abc");  // one in the prompt ends nothing
@@ -187,7 +189,7 @@ TEST_CASE("a text ends before the end token, whatever the number of tokens", "[e
 
 TEST_CASE("a text is continued by one causal model, from tokens that it knows", "[evaluate]") {
   const Letters letters;
-  train::Generator generator = letters.generator();
+  evaluate::Generator generator = letters.generator();
   CHECK(refused([&] { continued(generator, "", 1); }) ==
         "--prompt is empty | it has at least one token, from which the text goes on");
   CHECK(contains(refused([&] { continued(generator, "ab\xc3", 1); }), "token 2 of --prompt is"));
@@ -198,6 +200,6 @@ TEST_CASE("a text is continued by one causal model, from tokens that it knows", 
   const Letters two("{heads: 2, causal: true}", "ensemble: {axis: devices, vary: {seed: [0, 1]}}\n");
   CHECK(refused([&] { two.generator(); }) ==
         "--prompt continues a text with one model, and the run has 2 | choose one of them: --member 0");
-  train::Generator second = two.generator(1);
+  evaluate::Generator second = two.generator(1);
   CHECK(continued(second, "ab", 6) == "cdabcd");
 }

@@ -73,7 +73,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 struct Predicted {
-  train::Predictions predictions;
+  evaluate::Predictions predictions;
   std::vector<std::byte> bytes;
   std::vector<std::int64_t> firsts;  // of the parts
   template <class T>
@@ -85,12 +85,12 @@ struct Predicted {
 };
 
 Predicted predict(const spec::Loaded& loaded, const fs::path& run, const std::string& input,
-                  std::optional<PredictionKind> kind = std::nullopt, train::MemberNumber member = std::nullopt) {
-  train::PredictionRequest request;
+                  std::optional<PredictionKind> kind = std::nullopt, run::MemberNumber member = std::nullopt) {
+  evaluate::PredictionRequest request;
   request.input.path = input;
   request.kind = kind;
   request.member = member;
-  train::Predictor predictor(loaded, run, request);
+  evaluate::Predictor predictor(loaded, run, request);
   Predicted predicted{predictor.predictions(), {}, {}};
   predictor.run([&](std::int64_t first, std::span<const std::byte> rows) {
     predicted.firsts.push_back(first);
@@ -110,10 +110,10 @@ double accuracy_of(const std::vector<std::int32_t>& classes, const std::vector<s
 TEST_CASE("the accuracy of predicted classes is what eval measures, without any file of the run's data", "[evaluate]") {
   const Arrays arrays;
   const std::string backend = any_backend();
-  const train::Setup setup = setup_of_text(arrays.config, {backend});
+  const setup::Setup setup = setup_of_text(arrays.config, {backend});
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last").front();
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last").front();
   fs::copy(arrays.folder / "x_test.idx", arrays.folder / "new.idx");
   for (const char* name : {"x.idx", "y.idx", "x_test.idx", "y_test.idx"}) fs::remove(arrays.folder / name);
 
@@ -151,7 +151,7 @@ TEST_CASE("the accuracy of predicted classes is what eval measures, without any 
 TEST_CASE("any number of examples is predicted, also fewer than devices, and each as in any other company",
           "[evaluate]") {
   const Arrays arrays;
-  const train::Setup setup = setup_of_text(arrays.config);
+  const setup::Setup setup = setup_of_text(arrays.config);
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   const auto all = predict(setup.loaded, run, arrays.folder / "x.idx", PredictionKind::logits).as<float>();
@@ -170,7 +170,7 @@ TEST_CASE("any number of examples is predicted, also fewer than devices, and eac
 
 TEST_CASE("a run whose batch is all of its training split predicts in batches of its rows", "[evaluate]") {
   const Arrays arrays;
-  const train::Setup setup = setup_of_text(arrays.config, {"data.batch_size=all", "data.remainder=mask"});
+  const setup::Setup setup = setup_of_text(arrays.config, {"data.batch_size=all", "data.remainder=mask"});
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   std::vector<float> many;
@@ -181,7 +181,7 @@ TEST_CASE("a run whose batch is all of its training split predicts in batches of
 TEST_CASE("a model that ends in the function of its loss is not given it twice", "[evaluate]") {
   const Arrays arrays;
   const std::string layers = "model.layers=[{dense: 3}, softmax]";
-  const train::Setup setup = setup_of_text(arrays.config, {layers});
+  const setup::Setup setup = setup_of_text(arrays.config, {layers});
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   const auto probabilities = predict(setup.loaded, run, arrays.folder / "x.idx", PredictionKind::probabilities);
@@ -197,7 +197,7 @@ TEST_CASE("labels 0 and 1 of one output are predicted as classes, with the proba
   for (std::int64_t& label : arrays.labels) label = std::min<std::int64_t>(label, 1);
   arrays.folder.write("y.idx", arrays.label_file());
   arrays.folder.write("y_test.idx", arrays.label_file());
-  const train::Setup setup = setup_of_text(arrays.config, {"model.layers=[{dense: 1}]", "loss=sigmoid_cross_entropy"});
+  const setup::Setup setup = setup_of_text(arrays.config, {"model.layers=[{dense: 1}]", "loss=sigmoid_cross_entropy"});
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   const Predicted classes = predict(setup.loaded, run, arrays.folder / "x.idx");
@@ -210,13 +210,13 @@ TEST_CASE("labels 0 and 1 of one output are predicted as classes, with the proba
                    1 / (1 + std::exp(-static_cast<double>(logits[i])))) < 1e-6);
     CHECK(classes.as<std::int32_t>()[i] == (logits[i] > 0 ? 1 : 0));
   }
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last").front();
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last").front();
   CHECK(evaluated.measures.at(1).second == accuracy_of(classes.as<std::int32_t>(), arrays.labels));
 }
 
 TEST_CASE("regression predicts values, and neither has what the other has", "[evaluate]") {
   const Arrays arrays;
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       arrays.config, {"model.layers=[{dense: 1}]", "loss=mean_squared_error", "metrics=[mean_absolute_error]"});
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
@@ -227,14 +227,14 @@ TEST_CASE("regression predicts values, and neither has what the other has", "[ev
   for (std::size_t i = 0; i < 50; ++i) {
     error += std::abs(static_cast<double>(values.as<float>()[i]) - static_cast<double>(arrays.labels[i])) / 50;
   }
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last").front();
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last").front();
   CHECK(std::abs(error - evaluated.measures.at(1).second) < 1e-6);
   CHECK(test::refusal([&] { predict(setup.loaded, run, arrays.folder / "x.idx", PredictionKind::probabilities); },
                       ExitStatus::usage) ==
         "--as probabilities does not fit the model: its loss, mean_squared_error, is one of numbers | there is --as "
         "values");
 
-  const train::Setup classifier = setup_of_text(arrays.config);
+  const setup::Setup classifier = setup_of_text(arrays.config);
   const fs::path other = arrays.folder / "other";
   train_setup_in(other, classifier);
   CHECK(test::refusal([&] { predict(classifier.loaded, other, arrays.folder / "x.idx", PredictionKind::values); },
@@ -246,8 +246,8 @@ TEST_CASE("regression predicts values, and neither has what the other has", "[ev
 TEST_CASE("of an ensemble one member predicts, as it would alone", "[evaluate]") {
   const Arrays arrays;
   const std::string ensemble = "ensemble={axis: models, vary: {seed: [0, 5]}}";
-  const train::Setup both = setup_of_text(arrays.config, {"mesh.axes=[{models: 2}, {devices: 4}]", ensemble});
-  const train::Setup alone = setup_of_text(arrays.config, {"seed=5", "data.seed=0"});
+  const setup::Setup both = setup_of_text(arrays.config, {"mesh.axes=[{models: 2}, {devices: 4}]", ensemble});
+  const setup::Setup alone = setup_of_text(arrays.config, {"seed=5", "data.seed=0"});
   const fs::path run = arrays.folder / "run", single = arrays.folder / "single";
   train_setup_in(run, both);
   train_setup_in(single, alone);
@@ -278,7 +278,7 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
     arrays.folder.write("y_test.idx", idx(8, {50}, bytes));
     set.insert(set.end(), {"model.layers=[{dense: 5}, relu, {dense: 1}]", "loss=sigmoid_cross_entropy"});
   }
-  const train::Setup setup = setup_of_text(arrays.config, set);
+  const setup::Setup setup = setup_of_text(arrays.config, set);
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
   const std::string inputs = arrays.folder / "x_test.idx";
@@ -304,8 +304,8 @@ TEST_CASE("the members of an ensemble together say the mean of their probabiliti
   }
   CHECK(predict(setup.loaded, run, inputs).as<std::int32_t>() == expected);
 
-  const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
-  const train::Evaluation average = evaluation.evaluate_average();
+  const evaluate::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
+  const evaluate::Evaluation average = evaluation.evaluate_average();
   REQUIRE(average.measures.size() == 3);
   CHECK(average.is_of_mean);
   CHECK(average.examples == 50);
@@ -333,10 +333,10 @@ TEST_CASE("members that say the same have together the loss of each, however sur
         "model={layers: [{dense: 3}], init: {values: {dense_0: {kernel: [[30, 0, -30], [9, -25, 7], [0, 45, 8]], bias: "
         "[9.0, 0.0, -50.0]}}}}");
   }
-  const train::Setup setup = setup_of_text(arrays.config, set);
+  const setup::Setup setup = setup_of_text(arrays.config, set);
   const fs::path run = arrays.folder / "run";
   train_setup_in(run, setup);
-  const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
+  const evaluate::CheckpointEvaluation evaluation(setup.loaded, run, "last", std::nullopt, spec::Weights::ema, {});
   const double each = evaluation.evaluate_members().front().measures.front().second;
   CHECK(each > 5);
   CHECK(evaluation.evaluate_average().measures.front().second == Approx(each).epsilon(1e-5));
@@ -366,7 +366,7 @@ train: {duration: 4 epochs}
 )";
   std::string text = config;
   text.replace(text.find("TABLE"), 5, folder / "table.csv");
-  const train::Setup setup = setup_of_text(text, {});
+  const setup::Setup setup = setup_of_text(text, {});
   const fs::path run = folder / "run";
   train_setup_in(run, setup);
 
@@ -387,7 +387,7 @@ train: {duration: 4 epochs}
     }
   }
   for (const char* const name : {"out.csv", "out.npy", "out.npz"}) {
-    const auto file = train::open_prediction_file(folder / name, together.predictions);
+    const auto file = evaluate::open_prediction_file(folder / name, together.predictions);
     file->write(together.bytes);
     file->finish();
   }
@@ -400,24 +400,24 @@ train: {duration: 4 epochs}
 TEST_CASE("eval reads the test split alone, by the checkpoint, where the training files are gone", "[evaluate]") {
   const Arrays arrays;
   const auto archive = [&](const std::string& name) {
-    train::write_npz(arrays.folder / name, {{"x", {DType::f32, {50, 3}, bytes_of(arrays.inputs)}},
-                                            {"y", {DType::i64, {50}, bytes_of(arrays.labels)}}});
+    run::write_npz(arrays.folder / name, {{"x", {DType::f32, {50, 3}, bytes_of(arrays.inputs)}},
+                                          {"y", {DType::i64, {50}, bytes_of(arrays.labels)}}});
     return arrays.folder / name;
   };
   const std::string npz = "data.source={npz: {train: " + archive("train.npz") + ", test: " + archive("test.npz") +
                           ", inputs: x, targets: y}}";
   const auto evaluated = [&](const std::string& name, const std::vector<std::string>& set,
                              const std::vector<std::string>& removed) {
-    const train::Setup setup = setup_of_text(arrays.config, set);
+    const setup::Setup setup = setup_of_text(arrays.config, set);
     const fs::path run = arrays.folder / name;
     const Trained trained = train_setup_in(run, setup);
     for (const std::string& file : removed) fs::remove(arrays.folder / file);
-    const auto found = train::evaluate_checkpoint(setup.loaded, run, "last").front();
+    const auto found = evaluate::evaluate_checkpoint(setup.loaded, run, "last").front();
     CHECK(found.split == "test");
     for (const auto& [split, measures] : trained.result().final_measures) {
       if (split == "test") CHECK(found.measures == measures);
     }
-    CHECK(test::refusal([&] { train::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
+    CHECK(test::refusal([&] { evaluate::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
               .starts_with("cannot open"));
   };
   evaluated("npz", {npz, "data.normalize=auto"}, {"train.npz"});

@@ -20,19 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Evaluated {
-  std::vector<train::Evaluation> members;
-  std::optional<train::Evaluation> together;
+  std::vector<evaluate::Evaluation> members;
+  std::optional<evaluate::Evaluation> together;
 };
 
-Evaluated evaluate(const train::Setup& setup, const fs::path& run, Agreement* agreement = nullptr) {
-  const train::CheckpointEvaluation evaluation(setup.loaded, run, "last", "test", spec::Weights::ema, std::nullopt,
-                                               true, train::SharedBatches(agreement));
+Evaluated evaluated(const setup::Setup& setup, const fs::path& run, Agreement* agreement = nullptr) {
+  const evaluate::CheckpointEvaluation evaluation(setup.loaded, run, "last", "test", spec::Weights::ema, std::nullopt,
+                                                  true, evaluate::SharedBatches(agreement));
   Evaluated found{evaluation.evaluate_members(), std::nullopt};
   if (setup.spec().ensemble) found.together = evaluation.evaluate_average();
   return found;
 }
 
-void check_same(const train::Evaluation& found, const train::Evaluation& expected) {
+void check_same(const evaluate::Evaluation& found, const evaluate::Evaluation& expected) {
   CHECK(found.measures == expected.measures);
   CHECK(found.examples == expected.examples);
   CHECK(found.member == expected.member);
@@ -46,12 +46,12 @@ struct Rows {
   friend bool operator==(const Rows&, const Rows&) = default;
 };
 
-Rows predict(const train::Setup& setup, const fs::path& run, const std::string& input, Agreement* agreement = nullptr,
+Rows predict(const setup::Setup& setup, const fs::path& run, const std::string& input, Agreement* agreement = nullptr,
              const std::atomic<int>* stop = nullptr) {
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   request.input.path = input;
   if (!setup.spec().ensemble) request.kind = model::PredictionKind::logits;
-  train::Predictor predictor(setup.loaded, run, request, train::SharedBatches(agreement));
+  evaluate::Predictor predictor(setup.loaded, run, request, evaluate::SharedBatches(agreement));
   Rows rows;
   rows.signal = predictor.run(
       [&](std::int64_t first, std::span<const std::byte> bytes) {
@@ -64,9 +64,9 @@ Rows predict(const train::Setup& setup, const fs::path& run, const std::string& 
 
 // Images for the model of small_images.
 std::string write_images(const TemporaryFolder& folder, const std::string& name, int count, int seed) {
-  train::Tensor tensor{DType::u8, {count, 6, 6, 1}, {}};
+  run::Tensor tensor{DType::u8, {count, 6, 6, 1}, {}};
   for (int i = 0; i < count * 36; ++i) tensor.bytes.push_back(static_cast<std::byte>((i * 7 + seed) % 251));
-  train::write_npz(folder / name, {{"images", tensor}});
+  run::write_npz(folder / name, {{"images", tensor}});
   return folder / name;
 }
 
@@ -103,14 +103,14 @@ TEST_CASE("several processes measure what one process measures, and each gets it
   for (const std::vector<std::string>& set : variations) {
     INFO(set.back());
     const TemporaryFolder root;
-    const train::Setup setup = setup_of_text(small_images, set);
+    const setup::Setup setup = setup_of_text(small_images, set);
     train_setup_in(root / "run", setup);
-    const Evaluated expected = evaluate(setup, root / "run");
+    const Evaluated expected = evaluated(setup, root / "run");
     for (const int processes : {2, 3, 4}) {
       INFO(processes << " processes");
       std::vector<Evaluated> found(static_cast<std::size_t>(processes));
       const auto failures = in_processes(processes, [&](int process, Agreement& agreement) {
-        found[static_cast<std::size_t>(process)] = evaluate(setup, run_of(process, root), &agreement);
+        found[static_cast<std::size_t>(process)] = evaluated(setup, run_of(process, root), &agreement);
       });
       for (const std::string& failure : failures) REQUIRE(failure == "");
       for (const Evaluated& each : found) {
@@ -127,7 +127,7 @@ TEST_CASE("several processes predict the rows of one process, in their order", "
   for (const std::vector<std::string>& set : variations) {
     INFO(set.back());
     const TemporaryFolder root;
-    const train::Setup setup = setup_of_text(small_images, set);
+    const setup::Setup setup = setup_of_text(small_images, set);
     train_setup_in(root / "run", setup);
     const std::string input = write_images(root, "images.npz", 37, 0);
     const Rows expected = predict(setup, root / "run", input);
@@ -147,7 +147,7 @@ TEST_CASE("several processes predict the rows of one process, in their order", "
 TEST_CASE("what only one process cannot do, or does otherwise, ends all that evaluate or predict",
           "[evaluate][placements]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
+  const setup::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
   train_setup_in(root / "run", setup);
   const std::string input = write_images(root, "images.npz", 37, 0);
   const std::string other = write_images(root, "other.npz", 37, 1);
@@ -168,21 +168,21 @@ TEST_CASE("what only one process cannot do, or does otherwise, ends all that eva
   }
 
   const auto without_run = in_processes(3, [&](int process, Agreement& agreement) {
-    evaluate(setup, process == 0 ? root / "gone" : root / "run", &agreement);
+    evaluated(setup, process == 0 ? root / "gone" : root / "run", &agreement);
   });
   CHECK(without_run[0] == "'" + root / "gone" + "' is not a run folder: there is no such folder");
   CHECK(without_run[1] == "process 0 has failed");
   CHECK(without_run[2] == "process 0 has failed");
 
-  const train::Setup wider = setup_of_text(small_images, {"mesh.blocks=4", "data.batch_size=8"});
+  const setup::Setup wider = setup_of_text(small_images, {"mesh.blocks=4", "data.batch_size=8"});
   const auto configs = in_processes(
-      3, [&](int process, Agreement& agreement) { evaluate(process == 1 ? wider : setup, root / "run", &agreement); });
+      3, [&](int process, Agreement& agreement) { evaluated(process == 1 ? wider : setup, root / "run", &agreement); });
   for (const std::string& failure : configs) CHECK(failure == "the config of process 1 is not that of process 0");
 }
 
 TEST_CASE("a signal to one process stops a prediction in all before the same batch", "[evaluate][placements]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
+  const setup::Setup setup = setup_of_text(small_images, {"mesh.blocks=4"});
   train_setup_in(root / "run", setup);
   const std::string input = write_images(root, "images.npz", 37, 0);
   std::vector<Rows> found(3);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/data/tables/csv_source.h"
 #include "core/data/tables/table.h"
 #include "tests/fuzz/target.h"
 
@@ -12,17 +13,17 @@ namespace {
 
 const std::string path = "fuzz.csv";
 
-spec::Csv options(bool header) {
-  spec::Csv csv;
+data::Csv options(bool header) {
+  data::Csv csv;
   csv.train = {path};
   csv.header = header;
   csv.target = {{header ? "y" : "2"}};
   csv.categorical = {{header ? "c" : "1"}};
-  csv.missing = {spec::Missing::mean, spec::Missing::category, {}};
+  csv.missing = {data::Missing::mean, data::Missing::category, {}};
   return csv;
 }
 
-void read(const data::TableText& file, const spec::Csv& csv, data::TargetKind kind) {
+void read(const data::TableText& file, const data::Csv& csv, data::TargetKind kind) {
   const data::TableColumns columns = data::columns_of(csv, data::header_of(csv, file), path);
   data::Table table = data::read_table(csv, {file}, columns, kind);
   require(table.rows >= 1, "a table has a row");

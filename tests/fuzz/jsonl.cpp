@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/data/sources/json_lines.h"
+#include "core/data/texts/json_lines.h"
 #include "tests/fuzz/target.h"
 
 namespace pmaptrain::fuzz {

@@ -24,7 +24,7 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
 
 void fuzz_one(std::span<const std::byte> input) {
   read_or_refuse([&] {
-    const train::Tensors tensors = train::parse_safetensors(copy_of(input), "fuzz.safetensors");
+    const run::Tensors tensors = run::parse_safetensors(copy_of(input), "fuzz.safetensors");
     std::size_t bytes = 0;
     for (const auto& [name, tensor] : tensors) {
       require(tensor.bytes.size() == bytes_of(tensor.dtype, tensor.shape), "a tensor has the bytes of its shape");
@@ -38,7 +38,7 @@ void fuzz_one(std::span<const std::byte> input) {
     std::vector<data::Bytes> widened;
     const data::Bytes file = copy_of(input);
     std::size_t bytes = 0;
-    for (const train::TensorView& tensor : train::view_safetensors(file, "fuzz.safetensors", widened)) {
+    for (const run::TensorView& tensor : run::view_safetensors(file, "fuzz.safetensors", widened)) {
       require(tensor.bytes.size() == bytes_of(tensor.dtype, tensor.shape), "a tensor has the bytes of its shape");
       bytes += tensor.bytes.size();
     }

@@ -109,6 +109,15 @@ TEST_CASE("the backend reports the plan that its module has", "[gpu]") {
     CHECK(report.instructions[i].flops == rows[i].flops);
   }
   CHECK(report.stages.size() == module->stages(0).size());
+  // A GPU has two of the four devices. It sends their sum, 32 bytes with padding up to 256, and adds both sums.
+  REQUIRE(report.rank_steps.size() == 1);
+  const auto& [equation, steps] = *report.rank_steps.begin();
+  CHECK(equation == &report.program->equations.back());
+  REQUIRE(steps.size() == 3);
+  CHECK((steps[0].what == "sum_blocks" && steps[0].elements == 8));
+  CHECK((steps[1].what == "all_gather" && steps[1].sent == 256));
+  CHECK((steps[2].what == "sum_tree" && steps[2].elements == 64));
+  CHECK(report.sent_bytes == 256);
 }
 
 DEVICE_TEST_CASE("peak rates of GPUs are those of programs on them", "[gpu]") {
@@ -197,9 +206,9 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
   CHECK(needs.gpus == 2);
   CHECK(needs.parameters == 2 * 3 * 2 * sizeof(float));
   CHECK(needs.gradients >= 2 * 3 * 2 * sizeof(float));
-  CHECK(needs.workspaces == 2 * (std::size_t{32} << 20));
-  CHECK(needs.workspaces_planned_for.empty());
-  const std::size_t buffers = needs.total() - needs.workspaces;
+  CHECK(needs.workspace == 2 * (std::size_t{32} << 20));
+  CHECK(needs.workspace_planned_for.empty());
+  const std::size_t buffers = needs.total() - needs.workspace;
   const std::size_t allocated = backend.load(source)->allocated();
   CHECK(allocated >= buffers);
   CHECK(allocated <= needs.total());
@@ -207,7 +216,7 @@ TEST_CASE("what a GPU needs is what its module allocates, besides the workspace 
 
 TEST_CASE("without libraries a workspace is bounded: their budget, and what is copied for them", "[gpu]") {
   const auto workspace = [&](const std::string& text) {
-    return gpu::GpuBackend(missing, {.gpus = 1}).plan({{{"test", test::program_of(text), 1}}})->needs().workspaces;
+    return gpu::GpuBackend(missing, {.gpus = 1}).plan({{{"test", test::program_of(text), 1}}})->needs().workspace;
   };
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   CHECK(workspace("mesh a=2\nbatch %x:f32[8]{a}\n%y = exp %x\nreturn y = %y\n") == 0);

@@ -23,8 +23,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-train::Setup setup_of(const RandomRun& run, const Texts& set) {
-  train::Setup setup = setup_of_text(run.config, set);
+setup::Setup setup_of(const RandomRun& run, const Texts& set) {
+  setup::Setup setup = setup_of_text(run.config, set);
   setup.warnings.clear();
   return setup;
 }
@@ -43,7 +43,7 @@ std::string bits(int workers, const Train& train) {
   std::string text = fmt::format("{} of them\n", workers);
   try {
     const Trained trained = train();
-    for (const train::Tensors* const tensors : {&trained.parameters, &trained.state}) {
+    for (const run::Tensors* const tensors : {&trained.parameters, &trained.state}) {
       for (const auto& [name, tensor] : *tensors) {
         const std::string_view bytes(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
         text += fmt::format("{} {}[{}] {:08x}\n", name, to_string(tensor.dtype), fmt::join(tensor.shape, ","),

@@ -9,8 +9,8 @@
 #include "core/report/kernels.h"
 #include "core/runtime/gpu/division.h"
 #include "core/runtime/gpu/report.h"
+#include "core/setup/plan.h"
 #include "core/setup/setup.h"
-#include "core/setup/start.h"
 #include "tests/catch.h"
 #include "tests/gpu/gpus.h"
 #include "tests/gpu/programs.h"
@@ -229,16 +229,15 @@ TEST_CASE("the tree of a message is added beside the backward pass, on the strea
 }
 
 TEST_CASE("a report of kernels says what each GPU sends to the others in a step", "[gpu]") {
-  train::Setup setup = shortened("cnn.yaml", KernelChoice::reference);
+  setup::Setup setup = shortened("cnn.yaml", KernelChoice::reference);
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
   setup.loaded.spec.mesh.workers = 2;
   const test::WithGpus gpus(test::make_emulated({.devices = 2}));
-  const train::PlannedSource run = train::plan_run(setup);
-  const std::size_t sent = run.planned->report(train::train_entry).sent_bytes;
+  const setup::PlannedSource run = setup::plan_run(setup);
+  const std::size_t sent = run.planned->report(setup::train_entry).sent_bytes;
   CHECK(sent == gpu::sent_bytes_of(test::plan_of(setup.training, 2, {.deterministic = false})));
   const std::string text = report::kernels_text(report::kernel_report(*run.backend, *run.planned));
-  CHECK(
-      test::contains(text, "each GPU sends " + human_bytes(static_cast<double>(sent)) + " to the others in a step\n"));
+  CHECK(test::contains(text, "each GPU sends " + human_bytes(sent) + " to the others in a step\n"));
 }
 
 }  // namespace pmaptrain::testing

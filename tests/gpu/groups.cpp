@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/runtime/gpu/plans.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/gpu/gpus.h"
@@ -35,9 +35,9 @@ train: {duration: 120 steps, log_every: 30 steps, eval_every: never}
 )";
 
 // Batches that are copied, or numbers of rows of data that stays.
-train::Setup setup_with(Texts set, bool stays) {
+setup::Setup setup_with(Texts set, bool stays) {
   set.emplace_back(stays ? "mesh.backend=cuda" : "mesh.backend=cpu");
-  train::Setup setup = setup_of_text(short_steps, std::move(set));
+  setup::Setup setup = setup_of_text(short_steps, std::move(set));
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
   setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
   CHECK(setup.resident_splits.empty() == !stays);
@@ -55,7 +55,7 @@ struct Left {
   Trained trained;
   Texts checkpoints;
 };
-Left left_by(const train::Setup& setup, const train::SessionOptions& options) {
+Left left_by(const setup::Setup& setup, const train::SessionOptions& options) {
   const TemporaryFolder root;
   Left left{train_setup_in(root / "run", setup, options), {}};
   for (const auto& entry : std::filesystem::directory_iterator(root / "run/checkpoints")) {
@@ -74,7 +74,7 @@ void check_same(Texts set, const std::vector<int>& counts, train::SessionOptions
     for (const std::size_t stays : turns.next(2)) {
       INFO("GPUs " << count << (stays == 1 ? ", data that stays, " : ", ") << set.front());
       const test::WithGpus gpus(test::open_gpus(count, test::ample_memory));
-      const train::Setup setup = setup_with(set, stays == 1);
+      const setup::Setup setup = setup_with(set, stays == 1);
       options.between_steps = {};
       const Left found = left_by(setup, options);
       options.between_steps = one_by_one().between_steps;
@@ -94,11 +94,11 @@ std::ptrdiff_t calls_in(Texts set, const train::SessionOptions& options, const s
   return std::count(queued.begin(), queued.end(), call);
 }
 
-class Stopping : public train::Consumer {
+class Stopping : public run::Consumer {
  public:
   explicit Stopping(std::atomic<int>& stop) : stop_(stop) {}
-  void on(const train::Event& event) override {
-    const auto* const progress = std::get_if<train::Progressed>(&event);
+  void on(const run::Event& event) override {
+    const auto* const progress = std::get_if<run::Progressed>(&event);
     if (progress != nullptr && progress->step >= 17) stop_ = SIGTERM;
   }
 
@@ -157,12 +157,12 @@ DEVICE_TEST_CASE("members of an ensemble take steps together as one by one", "[g
 }
 
 // How these options end a run after `steps` steps, which is then resumed.
-train::Ended check_resumed(const train::Setup& setup, train::SessionOptions options, std::int64_t steps,
-                           std::span<train::Consumer* const> consumers = {}) {
+run::Ended check_resumed(const setup::Setup& setup, train::SessionOptions options, std::int64_t steps,
+                         std::span<run::Consumer* const> consumers = {}) {
   const Trained whole = train_setup(setup);
   const TemporaryFolder root;
   options.run_dir = root / "run";
-  const train::Ended ended = train::train(setup, options, consumers);
+  const run::Ended ended = train::train(setup, options, consumers);
   CHECK(ended.steps == steps);
   std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
   REQUIRE(point);
@@ -184,7 +184,7 @@ TEST_CASE("a signal stops a run after the steps that go together, and it is resu
   train::SessionOptions options;
   options.stop = &stop;
   Stopping stopping(stop);
-  train::Consumer* const consumer = &stopping;
+  run::Consumer* const consumer = &stopping;
   // 16 steps to the end of a group, and 14 to the log line.
   CHECK(check_resumed(setup_with({}, false), options, 30, {&consumer, 1}).reason == "signal");
 }
@@ -202,7 +202,7 @@ TEST_CASE("steps of the shipped configs are short enough on a GPU to go together
   const test::WithGpus with(test::make_emulated({.memory = test::ample_memory}));
   const auto group = [](const std::string& config, Texts set) {
     set.emplace_back("mesh.backend=cuda");
-    const Source source = train::run_source(setup_of_config(config, set));
+    const Source source = setup::run_source(setup_of_config(config, set));
     return gpu::plan_first_gpu(source, 1, {1, {.deterministic = false}}).sizes.batches.front().group;
   };
   CHECK(group("linear_regression.yaml", {}) == 16);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/runtime/plan_count.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/train/checkpoint_writer.h"
 #include "core/train/resources.h"
 #include "tests/app/call.h"
@@ -43,14 +43,14 @@ struct Estimated {
     return test::refusal([&] { train::check_memory(estimate, setup, *backend, source); }, ExitStatus::resource);
   }
 
-  const train::Setup setup;
-  const Source source = train::run_source(setup);
-  const std::shared_ptr<const Backend> backend = train::backend_of(setup.spec().mesh);
-  const train::MemoryEstimate estimate;
+  const setup::Setup setup;
+  const Source source = setup::run_source(setup);
+  const std::shared_ptr<const Backend> backend = setup::backend_of(setup.spec().mesh);
+  const setup::MemoryEstimate estimate;
 };
 
 // What each GPU needs.
-std::size_t total_of(const std::vector<std::string>& set) { return Estimated(set).estimate.total; }
+std::size_t total_of(const std::vector<std::string>& set) { return Estimated(set).estimate.total(); }
 
 std::size_t number_after(const std::string& text, const std::string& words) {
   std::smatch found;
@@ -110,7 +110,7 @@ TEST_CASE("a run that fits only with shards is told the first stage of sharding 
     if (!stage.empty()) set.push_back("parallelism.fsdp={axis: [a, b], stage: " + stage + "}");
     return Estimated(set);
   };
-  const auto total = [&](const std::string& stage) { return with_stage("80GiB", stage).estimate.total; };
+  const auto total = [&](const std::string& stage) { return with_stage("80GiB", stage).estimate.total(); };
   const std::size_t plain = total(""), first = total("1"), third = total("3");
   CHECK(first < plain);
   CHECK(third < first);
@@ -159,7 +159,6 @@ TEST_CASE("validate states what a run on GPUs needs of the process's memory, as 
     const auto& host = run.estimate.host;
     CHECK(host.snapshot == train::snapshot_bytes(run.setup));
     CHECK(host.snapshot > 0);
-    CHECK(host.total == host.pinned + host.snapshot + host.passing);
     const std::unique_ptr<Module> module = run.backend->load(run.source);
     CHECK(test::calls_of(gpus.platform()).pinned == host.pinned);
   }
@@ -181,14 +180,14 @@ TEST_CASE("validate states what a run on GPUs needs of the process's memory, as 
 
 TEST_CASE("a run on GPUs that needs more of the process's memory than there is, is refused", "[gpu][module]") {
   constexpr std::size_t mebi = std::size_t{1} << 20;
-  const train::Setup setup = setup_of_text(small_images);
-  train::MemoryEstimate estimate;
+  const setup::Setup setup = setup_of_text(small_images);
+  setup::MemoryEstimate estimate;
   estimate.gpus = 2;
   estimate.available = std::nullopt;
-  estimate.host = {30 * mebi, 60 * mebi, 10 * mebi, 100 * mebi, 100 * mebi};
-  train::check_memory(estimate, setup.batch);
+  estimate.host = {30 * mebi, 60 * mebi, 10 * mebi, 100 * mebi};
+  setup::check_memory(estimate, setup.batch);
   const auto refused = [&] {
-    return test::refusal([&] { train::check_memory(estimate, setup.batch); }, ExitStatus::resource);
+    return test::refusal([&] { setup::check_memory(estimate, setup.batch); }, ExitStatus::resource);
   };
   estimate.host.available = 90 * mebi;
   CHECK(refused() ==
@@ -200,9 +199,9 @@ TEST_CASE("a run on GPUs that needs more of the process's memory than there is, 
 
 TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CPU", "[gpu][module]") {
   const auto chosen = [](const std::vector<std::string>& more) {
-    const train::Setup setup =
+    const setup::Setup setup =
         setup_of_text(small_images, with({"mesh.axes={devices: 6}", "data.batch_size=12", "mesh.backend=auto"}, more));
-    const train::PlannedSource run = train::plan_run(setup);
+    const setup::PlannedSource run = setup::plan_run(setup);
     return std::string(run.backend->name()) + ": " + run.because;
   };
   {
@@ -213,9 +212,9 @@ TEST_CASE("auto takes GPUs that can run the config, and says why it takes the CP
     CHECK(chosen({"mesh.workers=5"}) == "cpu: mesh.workers is 5, and there are 4 GPUs");
     // What is too large is refused: another backend would take another time.
     CHECK(chosen({"mesh.gpu_memory=1MiB"}).starts_with("cuda: "));
-    const train::Setup of_two = setup_of_text(
+    const setup::Setup of_two = setup_of_text(
         small_images, {"mesh.axes={devices: 6}", "mesh.blocks=2", "data.batch_size=12", "mesh.backend=auto"});
-    const train::PlannedSource run = train::plan_run(of_two, false, KernelChoice::best, {{0, 2}});
+    const setup::PlannedSource run = setup::plan_run(of_two, false, KernelChoice::best, {{0, 2}});
     CHECK(run.backend->name() == "cpu");
     CHECK(run.because == "several processes carry the run; backend: cuda would use the 4 GPUs found here");
   }
@@ -251,7 +250,7 @@ TEST_CASE("where splits may stay on GPUs, the first GPU's plans are made twice, 
     REQUIRE(ran.status == 0);
     return plans_made() - before;
   };
-  const std::int64_t entries = std::ssize(train::run_source(setup_of_text(small_images)).entries);
+  const std::int64_t entries = std::ssize(setup::run_source(setup_of_text(small_images)).entries);
   CHECK(planned_by({"validate", config}) == 2 * entries);
   CHECK(planned_by({"explain", config, "--memory", "--parallelism", "--kernels"}) == 2 * entries);
   CHECK(planned_by({"run", config, "--run-dir", folder / "run", "--quiet"}) == (count + 1) * entries);

@@ -61,6 +61,29 @@ TEST_CASE("a loop's carry that is summed over a group of one is replaced after i
   }
 }
 
+TEST_CASE("a sum in a loop that reads what each device computes from its own parameter has the rows of one device",
+          "[gpu]") {
+  check_program(test::program_of(R"(mesh a=2
+params %w:f32[4]{a}
+batch %x:f32[16,4]{a}
+%z = constant[dtype=f32, shape=[4], value=0.0]
+%zero = pvary[axes={a}] %z
+%s = loop[iterations=2, consts=1, carries=1] %w, %zero, %x (%v:f32[4]{a}, %c:f32[4]{a}, %rows:f32[8,4]{a}) {
+  %u = mul %v, %v
+  %t = fused_columns %rows, %u (%p:f32[8,4]{a}, %q:f32[4]{a}) {
+    %b = broadcast[shape=[8,4], dims=[1]] %q
+    %m = mul %p, %b
+    %r = reduce_sum[dims=[0]] %m
+    yield %r
+  }
+  %n = add %c, %t
+  yield %n
+}
+%all = psum[axes={a}] %s
+return all = %all
+)"));
+}
+
 TEST_CASE("a loop of many iterations launches its body again and again, also inside of another one", "[gpu]") {
   // With a collective before it, in it and after it.
   check_program(test::program_of(R"(mesh a=4

@@ -103,7 +103,7 @@ std::vector<Network> whole_networks() {
   };
 }
 
-train::Setup setup_of(const Network& network, const std::string& precision) {
+setup::Setup setup_of(const Network& network, const std::string& precision) {
   return testing::setup_of_config(network.config, together(network.set, {"precision=" + precision}));
 }
 

@@ -21,6 +21,6 @@ std::vector<Network> small_networks();
 // As wide as they are shipped, with data that is on every machine.
 std::vector<Network> whole_networks();
 
-train::Setup setup_of(const Network& network, const std::string& precision);
+setup::Setup setup_of(const Network& network, const std::string& precision);
 
 }  // namespace pmaptrain::test

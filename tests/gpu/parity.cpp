@@ -11,7 +11,8 @@
 
 #include "core/graph/program.h"
 #include "core/graph/text.h"
-#include "core/setup/start.h"
+#include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -51,21 +52,21 @@ Names keys_for(int gpus, bool deterministic) {
 // Adam divides a gradient by its size, so where one is as small as the rounding of its sum, an update may be any; the
 // loss does not depend on such parameters. After the first step no parameter is further than 1e-5: it moves by the
 // rate, at most 0.1, times a gradient that is that near.
-Nearness nearness_on_cuda(const train::Setup& setup) {
+Nearness nearness_on_cuda(const setup::Setup& setup) {
   Nearness nearness;
   nearness.per_step = test::apart_by_order(test::longest_chain(*setup.training));
   return nearness;
 }
 
-train::Setup setup_of_case(const std::string& name) {
-  return train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), {}));
+setup::Setup setup_of_case(const std::string& name) {
+  return setup::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), {}));
 }
 
 // The ops of a case's step, and the layers, losses and optimizers of its config.
 std::set<std::string> parts_of(const std::string& name) {
   const std::string path = (folder / "cases" / name / "config.yaml").string();
   std::set<std::string> parts;
-  const train::Setup setup = setup_of_case(name);
+  const setup::Setup setup = setup_of_case(name);
   for_each_equation(setup.training->equations,
                     [&](const Equation& equation) { parts.insert("op " + std::string(equation.op.name())); });
   const std::string text = testing::read_text(path);
@@ -151,8 +152,8 @@ DEVICE_TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the sam
         spec::Overrides overrides;
         overrides.set = keys_for(gpus, false);
         overrides.set.emplace_back("mesh.axes={devices: 4}");
-        const auto trained = testing::train_setup(train::make_setup(spec::load(path / "config.yaml", overrides)));
-        const auto logged = trained.of<train::Logged>();
+        const auto trained = testing::train_setup(setup::make_setup(spec::load(path / "config.yaml", overrides)));
+        const auto logged = trained.of<run::Logged>();
         REQUIRE(logged.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
           // As tests/parity/mixed_precision.cpp compares them.
@@ -166,7 +167,7 @@ DEVICE_TEST_CASE("the loss of mixed precision on 1 and 4 GPUs is that of the sam
 DEVICE_TEST_CASE("ops on a GPU give what the node tests of ONNX expect", "[gpu][one]") {
   const test::WithGpus with(1);
   const auto backend = make_backend(BackendKind::cuda, {.workers = 1});
-  const train::Tensors tensors = node_tensors();
+  const run::Tensors tensors = node_tensors();
   for (const auto& node : node_tests()) {
     test::run_apart(node.first, [&] {
       INFO(to_text(*node.second));

@@ -12,6 +12,7 @@
 #include "core/passes/fuse.h"
 #include "core/passes/pipeline.h"
 #include "core/runtime/gpu/plans.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
@@ -25,7 +26,7 @@ namespace {
 using test::for_each_plan, test::launches_of, test::places, test::places_of, test::plan_of;
 
 std::shared_ptr<const Program> training_of(const std::string& config) {
-  return train::make_setup(spec::load(config, {})).training;
+  return setup::make_setup(spec::load(config, {})).training;
 }
 
 std::vector<std::size_t> updates_of(const gpu::Plan& plan, const std::string& rule) {
@@ -64,7 +65,7 @@ TEST_CASE("the parameters of a group of layers are gathered beside the layers of
   const auto plan_with = [](int layers, bool deterministic) {
     std::string list = "model.layers=[flatten";
     for (int i = 0; i < layers; ++i) list += ", {dense: 512}, relu";
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, {list + ", {dense: 3}]", "parallelism.fsdp={axis: devices, stage: 3}",
                        "optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude=['*.bias']"});
     return plan_of(setup.training, 4, {.deterministic = deterministic});
@@ -105,6 +106,36 @@ TEST_CASE("a GPU that is alone sends nothing and copies no gradient", "[gpu]") {
   }
 }
 
+TEST_CASE("what devices only add to each other is one product of the rows of all, beside sums that each device reads",
+          "[gpu]") {
+  const auto program = test::program_of(R"(mesh a=4
+params %w:f32[3,5]{}
+batch %x:f32[8,3]{a}
+%y = matmul %x, %w
+%own = reduce_sum[dims=[0]] %y
+%gradient = matmul[transpose_a=true] %x, %y
+%bias = reduce_sum[dims=[0]] %y
+%all, %of_bias = psum[axes={a}] %gradient, %bias
+return all = %all
+return of_bias = %of_bias
+return own = %own
+)");
+  const gpu::Plan plan = plan_of(program, 1, {.deterministic = false});
+  INFO(to_string(plan));
+  CHECK(launches_of(plan, "matmul").size() == 2);  // forward, and the gradient of all rows
+  const std::vector<std::size_t> sums = launches_of(plan, "reduce_sum");
+  REQUIRE(sums.size() == 2);
+  const auto& own = std::get<gpu::Launch>(plan.commands[sums[0]]);
+  CHECK(own.logical_devices == 4);
+  CHECK(own.operand_types.front().shape == Shape{8, 5});
+  const auto& bias = std::get<gpu::Launch>(plan.commands[sums[1]]);
+  CHECK(bias.logical_devices == 1);
+  CHECK(bias.operand_types.front().shape == Shape{32, 5});
+
+  // No product has rows of two blocks, whichever GPU has them.
+  CHECK(launches_of(plan_of(program, 1, {.deterministic = true, .blocks = 4}), "matmul").size() == 8);
+}
+
 TEST_CASE("a loop adds to its carries in place, and copies only those that swap", "[gpu]") {
   const auto copies_in_body = [](const std::string& yields) {
     const auto program = test::program_of(R"(mesh a=4
@@ -141,6 +172,16 @@ std::shared_ptr<const Program> program_of_layers(int layers, std::vector<std::st
 }
 
 }  // namespace
+
+TEST_CASE("the gradient of a convolution is one call for all devices of a GPU, beside norms of each device", "[gpu]") {
+  const auto program = setup_of_text(small_images, {"mesh.axes={devices: 4}", "data.batch_size=32",
+                                                    "model.layers=[{conv: {features: 4, kernel_size: [3, 3]}}, "
+                                                    "batch_norm, relu, {conv: {features: 5, kernel_size: [3, 3]}}, "
+                                                    "batch_norm, relu, flatten, {dense: 3}]"})
+                           .training;
+  CHECK(launches_of(plan_of(program, 1, {.deterministic = false}), "conv_kernel_grad").size() == 2);
+  CHECK(launches_of(plan_of(program, 2, {.deterministic = false}), "conv_kernel_grad").size() == 2);
+}
 
 TEST_CASE("the update is a launch for each rule, whichever parameters have it", "[gpu]") {
   struct Rules {

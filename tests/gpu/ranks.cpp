@@ -90,6 +90,31 @@ TEST_CASE("every collective over one axis or two has the bits of one process", "
   check_ranks(test::program_of(test::every_collective("a=4 b=6")));
 }
 
+TEST_CASE("GPUs whose programs have other collectives do not load them", "[gpu][placements]") {
+  const auto small = test::sum_of_rows("8"), large = test::sum_of_rows("200");
+  const auto failures = [&](const std::shared_ptr<const Program>& second) {
+    const Platforms platforms = test::make_emulated(2, {.devices = 2});
+    test::MemoryTransport transport(2);
+    std::vector<std::string> thrown(2);
+    test::on_each_process(transport, 2, [&](int process) {
+      try {
+        load_in(platforms, {{process, 2}, &transport.end(process)},
+                {{{"test", process == 1 ? second : small, 1}}, false, 1, 4}, {2, {}, test::by_reference});
+      } catch (const Error& error) {
+        thrown[static_cast<std::size_t>(process)] = error.diagnostics().front().message;
+      }
+    });
+    return thrown;
+  };
+  CHECK(failures(small) == std::vector<std::string>(2));
+  const std::vector<std::string> both = failures(large);
+  CHECK(both.front() == both.back());
+  INFO(both.front());
+  CHECK(
+      both.front().starts_with("GPU 0 and GPU 2 would wait for each other without end: number 1 of what they do "
+                               "together is, in GPU 0, "));
+}
+
 TEST_CASE("random programs over two axes have the bits of one process on the GPUs of several", "[gpu][placements]") {
   test::Slice slice(10);
   test::Turns turns;

@@ -11,7 +11,7 @@
 #include "core/run/first_process.h"
 #include "core/runtime/backends.h"
 #include "core/runtime/gpu/division.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
@@ -25,9 +25,9 @@ namespace {
 
 using GpuPlatforms = std::vector<std::unique_ptr<gpu::Platform>>;
 // Makes the setup of a run, where its GPUs are found.
-using MakeSetup = std::function<train::Setup()>;
+using MakeSetup = std::function<setup::Setup()>;
 
-train::Setup for_gpus(train::Setup setup, bool deterministic, int gpus, int blocks) {
+setup::Setup for_gpus(setup::Setup setup, bool deterministic, int gpus, int blocks) {
   spec::MeshSpec& mesh = setup.loaded.spec.mesh;
   mesh.backend = spec::Backend::cuda;
   mesh.deterministic = deterministic;
@@ -37,7 +37,7 @@ train::Setup for_gpus(train::Setup setup, bool deterministic, int gpus, int bloc
 }
 
 // The blocks of GPUs, and of processes.
-int blocks_for(const train::Setup& setup, bool deterministic, int processes) {
+int blocks_for(const setup::Setup& setup, bool deterministic, int processes) {
   const Mesh mesh = spec::member_mesh(setup.spec());
   return deterministic ? gpu::blocks_of(mesh).gpus() : processes;
 }
@@ -47,7 +47,7 @@ void check_processes(const MakeSetup& make, bool deterministic, int processes, i
   Trained expected;
   {
     const test::WithGpus gpus(test::make_emulated({.devices = processes * each, .seed = 3}));
-    const train::Setup setup = make();
+    const setup::Setup setup = make();
     const int blocks = blocks_for(setup, deterministic, processes);
     const auto parts = deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any;
     const std::vector<int> possible = gpu::possible_gpu_counts(spec::member_mesh(setup.spec()), processes * each,
@@ -60,12 +60,12 @@ void check_processes(const MakeSetup& make, bool deterministic, int processes, i
   const TemporaryFolder root;
   const Ends ends = train_in_processes(processes, root / "run", [&](int process, Agreement&, train::SessionOptions&) {
     set_gpu_platform_of_thread(platforms[static_cast<std::size_t>(process)].get());
-    const train::Setup setup = make();
+    const setup::Setup setup = make();
     return for_gpus(setup, deterministic, each, blocks_for(setup, deterministic, processes));
   });
   for (const std::string& failure : ends.failures) CHECK(failure.empty());
   CHECK(ends.trained.same_bits(expected));
-  for (const train::Ended& ended : ends.ended) CHECK(ended.exit_status == expected.ended.exit_status);
+  for (const run::Ended& ended : ends.ended) CHECK(ended.exit_status == expected.ended.exit_status);
 }
 
 void check_processes(const MakeSetup& make, const std::string& name, test::Turns& turns) {
@@ -127,18 +127,18 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
     return setup_of_text(small_images, {"mesh.backend=cuda", "mesh.deterministic=true", "mesh.workers=" + workers,
                                         "model.layers=[flatten, {dense: 8}, {dropout: 0.4}, {dense: 3}]"});
   };
-  const auto evaluate = [&](const train::Setup& setup, int process, Agreement* agreement) {
+  const auto evaluate = [&](const setup::Setup& setup, int process, Agreement* agreement) {
     const std::filesystem::path run = root / (process == 0 ? "whole" : "gone");
-    return train::CheckpointEvaluation(setup.loaded, run, "last", "test", spec::Weights::ema, std::nullopt, true,
-                                       train::SharedBatches(agreement))
+    return evaluate::CheckpointEvaluation(setup.loaded, run, "last", "test", spec::Weights::ema, std::nullopt, true,
+                                          evaluate::SharedBatches(agreement))
         .evaluate_members()
         .front();
   };
   Trained whole;
-  train::Evaluation evaluated;
+  evaluate::Evaluation evaluated;
   {
     const test::WithGpus gpus(test::make_emulated({.devices = 2}));
-    const train::Setup setup = setup_here("2");
+    const setup::Setup setup = setup_here("2");
     whole = train_setup_in(root / "whole", setup);
     evaluated = evaluate(setup, 0, nullptr);
     train_setup_in(root / "run", setup, until(2));
@@ -149,7 +149,7 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
       train_in_processes(2, root / "run", [&](int process, Agreement& agreement, train::SessionOptions& options) {
         const auto at = static_cast<std::size_t>(process);
         set_gpu_platform_of_thread(platforms[at].get());
-        points[at] = train::find_resume_point(options.run_dir, train::FirstProcess(&agreement));
+        points[at] = train::find_resume_point(options.run_dir, run::FirstProcess(&agreement));
         if (!points[at]) fail_usage("there is no checkpoint");
         options.resume = &*points[at];
         options.folder.resume = true;
@@ -160,14 +160,14 @@ TEST_CASE("a run is resumed and evaluated on the GPUs of several processes with 
   CHECK(ends.trained.same_bits(whole));
 
   test::MemoryTransport transport(2);
-  std::vector<train::Evaluation> found(2);
+  std::vector<evaluate::Evaluation> found(2);
   test::on_each_process(transport, 2, [&](int process) {
     const auto at = static_cast<std::size_t>(process);
     set_gpu_platform_of_thread(platforms[at].get());
     Agreement agreement({{process, 2}, &transport.end(process)});
     found[at] = evaluate(setup_here(), process, &agreement);
   });
-  for (const train::Evaluation& each : found) {
+  for (const evaluate::Evaluation& each : found) {
     CHECK(each.measures == evaluated.measures);
     CHECK(each.examples == evaluated.examples);
   }

@@ -20,19 +20,19 @@ namespace {
 using test::ample_memory, test::open_gpus;
 
 // With emulated GPUs in place, the data stays on them; a config for the CPU that is sent to them has copied batches.
-train::Setup resident(std::vector<std::string> set, const std::string& text = small_images) {
+setup::Setup resident(std::vector<std::string> set, const std::string& text = small_images) {
   set.emplace_back("mesh.backend=cuda");
   return setup_of_text(text, std::move(set));
 }
-train::Setup copied(std::vector<std::string> set, const std::string& text = small_images) {
+setup::Setup copied(std::vector<std::string> set, const std::string& text = small_images) {
   set.emplace_back("mesh.backend=cpu");
-  train::Setup setup = setup_of_text(text, std::move(set));
+  setup::Setup setup = setup_of_text(text, std::move(set));
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
   return setup;
 }
 
 // The note on where the data is.
-std::string placement(const train::Setup& setup) {
+std::string placement(const setup::Setup& setup) {
   for (const std::string& note : setup.loaded.facts_and_notes()) {
     if (note.starts_with("data: ")) return note;
   }
@@ -44,7 +44,7 @@ void check_same_bits(const std::vector<std::string>& set, const std::vector<int>
   for (const int count : counts) {
     INFO("GPUs " << count << ", " << (set.empty() ? "" : set.front()));
     const test::WithGpus gpus(open_gpus(count, ample_memory));
-    const train::Setup stays = resident(set, text), passes = copied(set, text);
+    const setup::Setup stays = resident(set, text), passes = copied(set, text);
     CHECK_FALSE(stays.resident_splits.empty());
     CHECK(passes.resident_splits.empty());
     CHECK(train_setup(stays, options).same_bits(train_setup(passes, options)));
@@ -103,22 +103,22 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
                                           "ensemble={axis: members, vary: {" + vary + "}}"};
     check_same_bits(set, {1, 2}, regression);
     const test::WithGpus gpus(open_gpus(2, ample_memory));
-    const train::Setup setup = resident(set, regression);
-    CHECK(train::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
-    const MemoryNeeds needs = train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs();
+    const setup::Setup setup = resident(set, regression);
+    CHECK(setup::run_source(setup).entries.front().batch_by_member == vary.starts_with("data"));
+    const MemoryNeeds needs = setup::backend_of(setup.spec().mesh)->plan(setup::run_source(setup))->needs();
     CHECK(needs.data == 2 * 11 * 2 * sizeof(float));
     check_same_training(train_setup(setup), train_setup(setup_of_text(regression, set)));  // on the CPU
   }
 }
 
 TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone, and what lies between", "[gpu]") {
-  const auto copied_in_a_step = [](const train::Setup& setup, const test::WithGpus& gpus) {
-    const std::unique_ptr<Module> module = train::backend_of(setup.spec().mesh)->load(train::step_source(setup));
-    train::set_initial_values(*module, setup);
-    train::fill_first_batch(*module, setup);
+  const auto copied_in_a_step = [](const setup::Setup& setup, const test::WithGpus& gpus) {
+    const std::unique_ptr<Module> module = setup::backend_of(setup.spec().mesh)->load(setup::step_source(setup));
+    setup::set_initial_values(*module, setup);
+    setup::fill_first_batch(*module, setup);
     const auto& copied = test::calls_of(gpus.platform()).bytes_from_host;
     const std::size_t before = copied;
-    module->wait(module->submit(train::train_entry, 0));
+    module->wait(module->submit(setup::train_entry, 0));
     return copied - before;
   };
   const test::WithGpus gpus(open_gpus(1, ample_memory));
@@ -144,7 +144,7 @@ TEST_CASE("data stays on the GPUs where it fits, and why not is said", "[gpu]") 
 
 TEST_CASE("validate counts the data that stays on GPUs, and explain shows what gathers it", "[gpu]") {
   const test::WithGpus gpus(open_gpus(2, ample_memory));
-  const train::Setup setup = resident({});
+  const setup::Setup setup = resident({});
   const report::ValidateReport report = report::make_validate_report(setup);
   CHECK(report.memory.data == (48 + 21) * 40);
   const std::string text = report::validate_text(setup, report);

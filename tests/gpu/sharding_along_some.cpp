@@ -56,7 +56,7 @@ TEST_CASE("random trees of layers have the same bits with shards along some axes
     const test::WithGpus emulated(test::make_emulated({.devices = gpus}));
     const auto trained = [&](std::vector<std::string> set) {
       set.insert(set.end(), {"mesh.backend=cuda", "mesh.deterministic=true", "mesh.workers=" + std::to_string(gpus)});
-      train::Setup setup = setup_of_text(run.config, set);
+      setup::Setup setup = setup_of_text(run.config, set);
       setup.warnings.clear();
       return train_setup(setup);
     };

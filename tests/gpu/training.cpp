@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/evaluate/evaluator.h"
 #include "core/runtime/gpu/division.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/emulated_gpu/platform.h"
@@ -40,14 +40,14 @@ void check_parameters_too(const Trained& found, const Trained& expected) {
 // what goes into a relu changes here and there, and a gradient whose terms nearly cancel may become any other. The
 // CPU's own gradients change by parts of a hundred with its vector instructions; the losses do not by a tenth of that.
 void check_losses(const Trained& found, const Trained& expected) {
-  const auto ours = found.of<train::Logged>(), others = expected.of<train::Logged>();
+  const auto ours = found.of<run::Logged>(), others = expected.of<run::Logged>();
   REQUIRE(ours.size() == others.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     CHECK(ours[i].measures.front().second == Approx(others[i].measures.front().second).epsilon(1e-2));
   }
 }
 
-void check_on_gpus(train::Setup setup, std::vector<int> counts, Check& check = check_parameters_too) {
+void check_on_gpus(setup::Setup setup, std::vector<int> counts, Check& check = check_parameters_too) {
   if (counts.empty()) return;
   if (counts.front() != 1) counts.insert(counts.begin(), 1);  // whose bits those of several are compared with
   const TemporaryFolder root;
@@ -56,7 +56,7 @@ void check_on_gpus(train::Setup setup, std::vector<int> counts, Check& check = c
   for (const bool deterministic : {true, false}) {
     setup.loaded.spec.mesh.deterministic = deterministic;
     setup.loaded.spec.mesh.blocks.reset();  // that of the CPU
-    std::optional<train::Tensors> one;
+    std::optional<run::Tensors> one;
     for (const int count : counts) {
       const std::vector<int> possible = gpu::possible_gpu_counts(
           setup.spec().mesh.mesh, count, deterministic ? gpu::Parts::whole_blocks : gpu::Parts::any);
@@ -103,21 +103,21 @@ DEVICE_TEST_CASE("ResNet-18, GPT and ViT train on GPUs as on the CPU, in both pr
 
 DEVICE_TEST_CASE("the members of an ensemble are evaluated together on GPUs as on the CPU", "[gpu][one][several]") {
   const TemporaryFolder root;
-  train::Setup setup = setup_of_text(
+  setup::Setup setup = setup_of_text(
       small_images, {"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}"});
   train_setup_in(root / "run", setup);
   const auto average = [&] {
-    return train::CheckpointEvaluation(setup.loaded, root / "run", "last", std::nullopt, spec::Weights::ema, {})
+    return evaluate::CheckpointEvaluation(setup.loaded, root / "run", "last", std::nullopt, spec::Weights::ema, {})
         .evaluate_average();
   };
-  const train::Evaluation expected = average();
+  const evaluate::Evaluation expected = average();
   setup.loaded.spec.mesh.backend = spec::Backend::cuda;
   for (const int count : test::gpu_counts({1, 2})) {
     INFO("GPUs " << count);
     // One module computes the members' outputs, and another one, beside it, the measures of their means.
     const WithGpus gpus(count);
     setup.loaded.spec.mesh.workers = count;
-    const train::Evaluation found = average();
+    const evaluate::Evaluation found = average();
     REQUIRE(found.measures.size() == expected.measures.size());
     CHECK(found.examples == expected.examples);
     for (std::size_t i = 0; i < expected.measures.size(); ++i) {
@@ -245,7 +245,7 @@ TEST_CASE("a GPU that is lost in a run ends it, and the last checkpoint is whole
   CHECK(summary.find("\"failed\"") != std::string::npos);
   CHECK(nlohmann::json::parse(summary).at("steps").get<int>() <= 6);  // each has a collective, and six were whole
   const WithGpus gpus(2);
-  const train::Setup setup = setup_of_text(small_images, set);
+  const setup::Setup setup = setup_of_text(small_images, set);
   std::optional<train::ResumePoint> point = train::find_resume_point(root / "run");
   REQUIRE(point);
   CHECK(point->checkpoint.state.step > 0);

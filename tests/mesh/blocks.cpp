@@ -47,6 +47,15 @@ TEST_CASE("the left child of a tree of blocks has a power of two of leaves", "[m
   CHECK(tree_depth(8) == 3);
 }
 
+TEST_CASE("a rank adds the largest subtrees whose blocks it has", "[mesh]") {
+  const auto subtrees = [](const std::vector<int>& owners) { return subtrees_of(owners); };
+  CHECK(subtrees({0}) == std::vector<Subtree>{{{0, 1}, 0}});
+  CHECK(subtrees({0, 0, 1, 1}) == std::vector<Subtree>{{{0, 2}, 0}, {{2, 2}, 1}});
+  CHECK(subtrees({0, 0, 0, 1}) == std::vector<Subtree>{{{0, 2}, 0}, {{2, 1}, 0}, {{3, 1}, 1}});
+  CHECK(subtrees({0, 0, 0, 0, 1, 1}) == std::vector<Subtree>{{{0, 4}, 0}, {{4, 2}, 1}});
+  CHECK(subtrees({0, 1, 1, 1, 1}) == std::vector<Subtree>{{{0, 1}, 0}, {{1, 1}, 1}, {{2, 2}, 1}, {{4, 1}, 1}});
+}
+
 TEST_CASE("a tree that is added from left to right keeps the sums of its left children alone", "[mesh]") {
   // A sum is the range of the leaves that it adds. All must be nodes of the tree.
   for (std::int64_t leaves = 1; leaves <= 70; ++leaves) {

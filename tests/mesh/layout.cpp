@@ -2,54 +2,18 @@
 #include "core/mesh/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "core/base/philox.h"
 #include "tests/catch.h"
+#include "tests/mesh/random_layouts.h"
 
 namespace pmaptrain {
 namespace {
 
 const Mesh mesh({{"data", 2}, {"model", 3}, {"shards", 2}});
 constexpr int data = 0, model = 1, shards = 2;
-
-// The element of the logical array that is element `local` on `device`; -1 for padding.
-std::int64_t logical_of(const Layout& layout, std::int64_t device, std::int64_t local) {
-  const Shape shape = local_shape(layout, mesh);
-  std::int64_t logical = 0, stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    std::int64_t part = 0;
-    for (const int axis : d < layout.divided.size() ? layout.divided[d] : std::vector<int>()) {
-      part = part * mesh.size(axis) + mesh.coordinate(device, axis);
-    }
-    const std::int64_t index = part * shape[d] + local % shape[d];
-    if (index >= layout.logical[d]) return -1;
-    logical += index * stride;
-    stride *= layout.logical[d];
-    local /= shape[d];
-  }
-  return logical;
-}
-
-// A layout whose axes and their order are random, as are its sizes, which are no multiples of anything.
-Layout random_layout(std::uint32_t seed) {
-  const std::array<std::uint32_t, 4> words = philox4x32(stream_key(seed, "layout"), {0, 0, 0, 0});
-  Layout layout;
-  const std::uint32_t rank = 1 + words[0] % 4;
-  for (std::uint32_t d = 0; d < rank; ++d) layout.logical.push_back(1 + (words[1] >> 4 * d) % 7);
-  layout.divided.resize(rank);
-  std::vector<int> axes{data, model, shards};
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    const std::size_t chosen = (words[2] >> 8 * i) % axes.size();
-    const std::uint32_t d = (words[3] >> 8 * i) % (rank + 1);  // the last: it divides nothing
-    if (d < rank) layout.divided[d].push_back(axes[chosen]);
-    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(chosen));
-  }
-  return layout;
-}
 
 TEST_CASE("an array is divided into ranges of its dimensions, and the last ones are padded", "[mesh]") {
   CHECK(local_shape({{80, 96}, {{}, {model}}}, mesh) == Shape{80, 32});
@@ -86,14 +50,14 @@ TEST_CASE("columns with padding are one copy for each position, too", "[mesh]") 
 
 TEST_CASE("each element of a range is in one copy, where its device has it", "[mesh]") {
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
-    const Layout layout = random_layout(seed);
+    const Layout layout = test::random_layout({data, model, shards}, seed);
     INFO("seed " << seed << ": " << to_string(layout, mesh));
     const AxisSet axes = layout.axes();
     std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> places;  // by element: its first device, and where
     for (std::int64_t position = 0; position < mesh.group_size(axes); ++position) {
       const std::int64_t device = mesh.device_at(position, axes);
       for (std::int64_t local = 0; local < numel(local_shape(layout, mesh)); ++local) {
-        const std::int64_t logical = logical_of(layout, device, local);
+        const std::int64_t logical = test::logical_of(layout, mesh, device, local);
         if (logical < 0) continue;
         const bool is_new = places.emplace(logical, std::pair(device, local)).second;
         CHECK(is_new);

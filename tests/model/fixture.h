@@ -1,4 +1,4 @@
-// What tests of models and steps share: small specs, and programs run on all devices by the interpreter.
+// What tests of models and steps share: small networks, and programs run on all devices by the interpreter.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,10 @@
 
 #include "core/graph/check.h"
 #include "core/graph/program.h"
+#include "core/layers/activations.h"
+#include "core/layers/dense.h"
+#include "core/losses/softmax_cross_entropy.h"
+#include "core/metrics/accuracy.h"
 #include "core/model/batch.h"
 #include "core/model/model.h"
 #include "core/ops/all.h"
@@ -75,7 +79,7 @@ inline void move_variable(const Program& program, const Variable& variable, std:
 // is fed as its instances in order. State that is not given begins as a run does, and everything else as zeros. Results
 // are device 0's, which is everybody's where the type says so: outputs by name, and what replaces a variable by its
 // name.
-inline Feed run(const Program& program, const Feed& feed) {
+inline Feed results_of(const Program& program, const Feed& feed) {
   std::map<std::string, PerDevice> inputs;
   const auto devices = static_cast<std::size_t>(program.mesh.devices());
   const std::vector<Variable> variables = variables_of(program);
@@ -120,54 +124,61 @@ inline Feed run(const Program& program, const Feed& feed) {
   return values;
 }
 
-inline spec::Layer layer(std::string name, spec::LayerKind kind) {
+inline layers::Layer layer(std::string name, layers::LayerKind kind) {
   return {std::move(name), std::move(kind), Place{"net.yaml", 7, 5, 4, "  - dense: 4"}};
 }
 
-namespace metric = spec::metric;
+namespace metric = metrics;
 inline constexpr metric::Average each = metric::Average::none;
 
+// A model and what trains it.
+struct Network : model::Options {
+  optimizers::Options optimizer{optimizers::Sgd{}, 1.0, {}, {}};
+  step::StepOptions step;
+
+  // On the devices of `of`; `axes` divide the batch.
+  void place(const Mesh& of, AxisSet axes) {
+    mesh = step.mesh = of;
+    data_axes = step.data_axes = axes;
+  }
+};
+
+// A network of these layers; its loss stands at line 9.
+inline Network network(std::vector<layers::Layer> layers, losses::Loss loss = losses::SoftmaxCrossEntropy{}) {
+  Network net;
+  net.layers = std::move(layers);
+  net.loss = std::move(loss);
+  net.loss_place = {"net.yaml", 9, 7, 4, "loss: x"};
+  return net;
+}
+
 // Three features, a hidden layer of four, three classes.
-inline spec::Spec classifier(Mesh mesh) {
-  spec::Spec spec;
-  spec.name = "classifier";
-  spec.mesh.mesh = mesh;
-  spec.mesh.roles.data = mesh.all();
-  spec.model.layers = {layer("dense_0", spec::Dense{4}), layer("tanh_0", spec::Tanh{}), layer("head", spec::Dense{3})};
-  spec.metrics = {spec::Metric{metric::Accuracy{}}};
-  spec.optimizer = {optimizers::Sgd{}, 1.0, {}, {}};
-  return spec;
+inline Network classifier(const Mesh& mesh) {
+  Network net =
+      network({layer("dense_0", layers::Dense{4}), layer("tanh_0", layers::Tanh{}), layer("head", layers::Dense{3})});
+  net.place(mesh, mesh.all());
+  net.metrics = {metrics::Metric{metric::Accuracy{}}};
+  return net;
 }
 
-// The optimizer of `spec` for batches of this shape; a schedule ends after `steps`.
-inline train::Optimizer optimizer_of(const spec::Spec& spec, const model::Model& model, model::BatchShape batch = {},
-                                     std::int64_t steps = 20) {
-  data::BatchPlan plan;
-  plan.global = batch.rows_per_device * spec.mesh.mesh.devices();
+// The optimizer of `net` for batches of this shape; a schedule ends after `steps`.
+inline step::Optimizer optimizer_of(const Network& net, const model::Model& model, model::BatchShape batch = {},
+                                    std::int64_t steps = 20) {
+  BatchPlan plan;
+  plan.global = batch.rows_per_device * net.mesh.devices();
   plan.steps_per_epoch = 5;
-  return train::make_optimizer(spec.optimizer, model, plan, steps);
+  return step::make_optimizer(net.optimizer, model, plan, steps);
 }
 
-inline const data::Field labels{DType::i32, {}};
+inline const Field labels{DType::i32, {}};
 
-// A model of these layers; its loss stands at line 9.
-inline spec::Spec network(std::vector<spec::Layer> layers, spec::Loss loss = spec::SoftmaxCrossEntropy{}) {
-  spec::Spec spec;
-  spec.optimizer.rule = optimizers::Sgd{};
-  spec.model.layers = std::move(layers);
-  spec.loss = loss;
-  spec.loss_place = {"net.yaml", 9, 7, 4, "loss: x"};
-  spec.optimizer.learning_rate = 1.0;
-  return spec;
-}
-
-// All that make_model says, as "message | help" lines.
 // Model::Initializer::scale of a kernel that is LeCun normal, the default.
 inline double lecun_scale(double fan_in) { return std::sqrt(1 / fan_in) / 0.87962566103423978; }
 
-inline std::string refusal(const spec::Spec& spec, const data::Field& input, const data::Field& target) {
+// All that make_model says, as "message | help" lines.
+inline std::string refusal(const model::Options& options, const Field& input, const Field& target) {
   try {
-    model::make_model(spec, input, target);
+    model::make_model(options, input, target);
   } catch (const Error& error) {
     std::string text;
     for (const Diagnostic& diagnostic : error.diagnostics()) {
@@ -200,7 +211,7 @@ inline Feed forward(const model::Model& model, const Numbers& inputs, Feed feed 
   check(program);
   add_numbers(feed, numbers);
   feed["x"] = inputs;
-  return run(program, feed);
+  return results_of(program, feed);
 }
 
 }  // namespace pmaptrain::testing

@@ -1,28 +1,32 @@
 // How other frameworks store parameters.
 #include "core/model/layout.h"
 
+#include "core/layers/conv.h"
+#include "core/layers/dropout.h"
+#include "core/layers/nested.h"
+#include "core/layers/reshape.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::testing;
+using model::ParameterLayout;
 using model::stored;
-using spec::ParameterLayout;
 
 namespace {
 
-const data::Field bytes_of_images{DType::u8, {4, 6, 2}};
+const Field bytes_of_images{DType::u8, {4, 6, 2}};
 
 // A convolution, then two dense layers behind an image of 2 x 3 x 5 that was flattened.
-model::Model convolutional(spec::LayerKind flatten = spec::Flatten{}) {
-  spec::Conv conv;
+model::Model convolutional(layers::LayerKind flatten = layers::Flatten{}) {
+  layers::Conv conv;
   conv.features = 5;
   conv.kernel_size = {3, 3};
   conv.strides = {2, 2};
-  spec::Layers block;
-  block.layers = {layer("conv_0", conv), layer("relu_0", spec::Relu{}), layer("flat", std::move(flatten)),
-                  layer("dropout_0", spec::Dropout{0.5}), layer("dense_0", spec::Dense{7})};
-  return model::make_model(network({layer("block", block), layer("head", spec::Dense{3})}), bytes_of_images, labels);
+  layers::Layers block;
+  block.layers = {layer("conv_0", conv), layer("relu_0", layers::Relu{}), layer("flat", std::move(flatten)),
+                  layer("dropout_0", layers::Dropout{0.5}), layer("dense_0", layers::Dense{7})};
+  return model::make_model(network({layer("block", block), layer("head", layers::Dense{3})}), bytes_of_images, labels);
 }
 
 const model::Parameter& parameter(const model::Model& model, const std::string& name) {
@@ -82,7 +86,8 @@ TEST_CASE("PyTorch has kernels as weights, with the outputs first", "[model]") {
 
 TEST_CASE("the inputs of a dense layer after a flattened image are in the order channels, height, width in PyTorch",
           "[model]") {
-  const spec::LayerKind flatten = GENERATE(spec::LayerKind(spec::Flatten{}), spec::LayerKind(spec::Reshape{{-1}}));
+  const layers::LayerKind flatten =
+      GENERATE(layers::LayerKind(layers::Flatten{}), layers::LayerKind(layers::Reshape{{-1}}));
   const model::Model model = convolutional(flatten);
   const model::Parameter& dense = parameter(model, "block.dense_0.kernel");
   CHECK(dense.image == Shape{2, 3, 5});
@@ -111,7 +116,7 @@ TEST_CASE("the dimensions of a kernel and the order of an image are told apart",
 
 TEST_CASE("an image that is reshaped to another one is no flattened image", "[model]") {
   const model::Model model = model::make_model(
-      network({layer("a", spec::Reshape{{12, 4}}), layer("b", spec::Flatten{}), layer("c", spec::Dense{3})}),
+      network({layer("a", layers::Reshape{{12, 4}}), layer("b", layers::Flatten{}), layer("c", layers::Dense{3})}),
       bytes_of_images, labels);
   CHECK(model.parameters.front().image.empty());
 }

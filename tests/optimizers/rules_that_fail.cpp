@@ -45,6 +45,6 @@ struct Example {
 #endif
 };
 
-std::vector<declare::KindOf<Rule>> rules_of_a_test() { return declare::kinds_of<Rule, Example>(); }
+std::vector<declare::AnyKind> rules_of_a_test() { return declare::kinds_of<Rule, Example>(); }
 
 }  // namespace pmaptrain::optimizers

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/setup/start.h"
+#include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
 #include "core/setup/values.h"
 #include "core/spec/load.h"
 #include "tests/session_run.h"
@@ -24,13 +25,13 @@ constexpr double parameter_tolerance = 1e-5;
 // Averages of parameters after the last step.
 constexpr double ema_tolerance = 1e-4;
 
-void read_ema(const train::Setup& setup, Module& module, Run& run) {
+void read_ema(const setup::Setup& setup, Module& module, Run& run) {
   const spec::TrainSpec& train = setup.spec().train;
   const auto steps = static_cast<double>(train.duration.count);
   const double correction = train.ema->debias ? 1.0 - std::pow(train.ema->decay, steps) : 1.0;
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     std::vector<double>& values = run.ema[setup.model.parameters[i].name];
-    values = train::to_doubles(module, module.input(train::train_entry, setup.roles.ema.at(i)));
+    values = setup::to_doubles(module, module.input(setup::train_entry, setup.roles.ema.at(i)));
     if (setup.roles.ema[i] == setup.roles.parameters[i]) continue;  // frozen: its average is the parameter itself
     for (double& value : values) value /= correction;
   }
@@ -57,9 +58,9 @@ std::vector<RunShape> own_layouts(const std::string& name) {
 
 Case read_case(const std::string& name) {
   const fs::path path = folder / "cases" / name;
-  Case expected{name, {}, train::read_safetensors((path / "first_step.safetensors").string()), {}};
+  Case expected{name, {}, run::read_safetensors((path / "first_step.safetensors").string()), {}};
   if (fs::exists(path / "ema.safetensors")) {
-    expected.ema = train::read_safetensors((path / "ema.safetensors").string());
+    expected.ema = run::read_safetensors((path / "ema.safetensors").string());
   }
   const auto json = nlohmann::json::parse(testing::read_text(path / "expected.json"));
   for (const auto& [measure, values] : json.items()) expected.measures[measure] = values.get<std::vector<double>>();
@@ -71,8 +72,8 @@ Run train_case(const std::string& name, const RunShape& layout, Names set) {
   set.push_back("data.microbatches=" + std::to_string(layout.microbatches));
   spec::Overrides overrides;
   overrides.set = std::move(set);
-  const train::Setup setup =
-      train::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
+  const setup::Setup setup =
+      setup::make_setup(spec::load((folder / "cases" / name / "config.yaml").string(), overrides));
   Run run;
   train::SessionOptions options;
   options.between_steps = [&run, &setup](Module& module, std::int64_t step) {
@@ -84,12 +85,12 @@ Run train_case(const std::string& name, const RunShape& layout, Names set) {
       auto& parameters = run.first_step.emplace_back();
       for (const Variable& variable : module.variables(0)) {
         if (!is_of_model(variable.group)) continue;
-        parameters[std::string(variable.name)] = train::to_doubles(module, module.input(variable.name), device);
+        parameters[std::string(variable.name)] = setup::to_doubles(module, module.input(variable.name), device);
       }
     }
   };
   const testing::Trained trained = testing::train_setup(setup, options);
-  for (const train::Logged& logged : trained.of<train::Logged>()) {
+  for (const run::Logged& logged : trained.of<run::Logged>()) {
     for (const auto& [measure, value] : logged.measures) run.measures[measure].push_back(value);
     run.measures["grad_norm"].push_back(logged.grad_norm);
   }
@@ -114,7 +115,7 @@ Names differences(const Case& expected, const Run& run, const Nearness& nearness
       break;
     }
   }
-  const auto are_near = [](const train::Tensor& tensor, const std::map<std::string, std::vector<double>>& found_in,
+  const auto are_near = [](const run::Tensor& tensor, const std::map<std::string, std::vector<double>>& found_in,
                            const std::string& name, double tolerance) {
     const std::vector<double> values = to_doubles(tensor);
     const auto ours = found_in.find(name);

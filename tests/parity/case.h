@@ -34,8 +34,8 @@ std::vector<RunShape> own_layouts(const std::string& name);
 struct Case {
   std::string name;
   std::map<std::string, std::vector<double>> measures;  // by step
-  train::Tensors first_step;
-  train::Tensors ema;  // after the last step; none for most cases
+  run::Tensors first_step;
+  run::Tensors ema;  // after the last step; none for most cases
 };
 
 Case read_case(const std::string& name);

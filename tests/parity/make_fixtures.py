@@ -14,7 +14,7 @@ cases/NAME what one case needs:
     expected.json           loss, metrics and norm of the gradient for each of 20 steps, or of as many as the case has
     ema.safetensors         the averaged parameters after the last, where the case has them
 
-schedules.json holds the rates of schedules, which tests/step/schedule.cpp reads, and plateaus.json the scales of
+schedules.json holds the rates of schedules, which tests/schedules/schedules.cpp reads, and plateaus.json the scales of
 reduce_on_plateau, which tests/train/plateau.cpp reads. cases.txt lists the cases. JAX sees a
 whole batch at a time, by plain functions: no rows of padding, no devices, no microbatches. Two cases are trained by pmap and by shard_map as well, which must agree. Each case is also trained in
 64 bits, and one whose results in 32 bits are not close to those is refused: a comparison with it would say nothing.
@@ -228,6 +228,7 @@ LAYERS = {
     "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
     "attention": attention,
     "swiglu": swiglu,
+    "scale": lambda options, p, x: x * p["scale"],
     "batch_norm": batch_norm,
     "dense": dense,
     "conv": conv,
@@ -318,6 +319,8 @@ def initial_parameters(layers, shape) -> dict:
             if kind == "batch_norm":
                 own |= {"mean": rng.standard_normal(x.shape[-1]), "var": 1 + rng.random(x.shape[-1])}
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
+        if kind == "scale":
+            parameters[path] = {"scale": (1 + 0.1 * rng.standard_normal(x.shape[-1])).astype(np.float32)}
         if own := sequence_parameters(kind, options, x, rng):
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         return LAYERS[kind](options, own_parameters(kind, options, path, parameters), x)
@@ -401,6 +404,7 @@ LOSSES = {
     "mean_squared_error": lambda options, y, t: jnp.mean((y - t) ** 2, axis=1),
     "mean_absolute_error": lambda options, y, t: jnp.mean(jnp.abs(y - t), axis=1),
     "huber": lambda options, y, t: jnp.mean(optax.huber_loss(y, t, **options), axis=1),
+    "log_cosh": lambda options, y, t: jnp.mean(optax.log_cosh(y, t), axis=1),
 }
 
 
@@ -463,6 +467,15 @@ def of_classes(name, options, y, t, quotient):
     return {f"{name}_{index}": value for index, value in enumerate(each)}
 
 
+def matthews_corrcoef(options, y, t):
+    """By its definition, a correlation of one-hot rows."""
+    said = said_labels(options, y)[:, 0].astype(jnp.int32) if y.shape[1] == 1 else said_class(y)
+    columns = max(2, y.shape[1])
+    a, b = (rows - jnp.mean(rows, axis=0) for rows in (jax.nn.one_hot(said, columns), jax.nn.one_hot(t, columns)))
+    spread = jnp.sqrt(jnp.sum(a * a) * jnp.sum(b * b))
+    return {"matthews_corrcoef": jnp.where(spread > 1e-3, jnp.sum(a * b) / jnp.maximum(spread, 1e-3), 0.0)}
+
+
 def r2(y, t):
     return jnp.mean(1 - jnp.sum((y - t) ** 2, axis=0) / jnp.sum((t - jnp.mean(t, axis=0)) ** 2, axis=0))
 
@@ -481,6 +494,7 @@ METRICS = {
     "precision": lambda options, y, t: of_classes("precision", options, y, t, lambda hit, said, right: (hit, said)),
     "recall": lambda options, y, t: of_classes("recall", options, y, t, lambda hit, said, right: (hit, right)),
     "f1": lambda options, y, t: of_classes("f1", options, y, t, lambda hit, said, right: (2 * hit, said + right)),
+    "matthews_corrcoef": matthews_corrcoef,
     "perplexity": lambda options, y, t: {
         "perplexity": jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t)))},
     "mean_absolute_error": lambda options, y, t: {"mean_absolute_error": jnp.mean(jnp.abs(y - t))},
@@ -492,6 +506,16 @@ METRICS = {
 
 
 LEFT = "what is left of the run"
+
+
+def trapezoid(init_value, peak_value, end_value, warmup_steps, decay_steps, transition_steps):
+    """Optax has its parts: a line, a constant rate and a line."""
+    flat = transition_steps - decay_steps
+    return optax.join_schedules([optax.linear_schedule(init_value, peak_value, warmup_steps),
+                                 optax.constant_schedule(peak_value),
+                                 optax.linear_schedule(peak_value, end_value, decay_steps)], [warmup_steps, flat])
+
+
 # Optax's function of a schedule, and the defaults of a config that the function has not.
 SCHEDULES = {
     "linear": (optax.linear_schedule, {"end_value": 0.0, "transition_steps": LEFT}),
@@ -501,6 +525,7 @@ SCHEDULES = {
     "warmup_cosine_decay": (optax.warmup_cosine_decay_schedule, {"init_value": 0.0, "decay_steps": LEFT}),
     "piecewise_constant": (optax.piecewise_constant_schedule, {}),
     "cosine_onecycle": (optax.cosine_onecycle_schedule, {"transition_steps": LEFT}),
+    "trapezoid": (trapezoid, {"init_value": 0.0, "end_value": 0.0, "transition_steps": LEFT}),
 }
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes losses with PyTorch, torchvision and scikit-learn, which tests/model/losses.cpp compares.
+"""Computes losses with PyTorch, torchvision and scikit-learn, which tests/losses/losses.cpp compares.
 
     python3 -m venv /tmp/losses
     /tmp/losses/bin/pip install torch==2.5.1 torchvision==0.20.1 scikit-learn==1.8.0 numpy==2.4.6

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes metrics of evaluations with scikit-learn, which tests/model/row_metrics.cpp compares.
+"""Computes metrics of evaluations with scikit-learn, which tests/metrics/row_metrics.cpp compares.
 
     python3 -m venv /tmp/metrics && /tmp/metrics/bin/pip install scikit-learn==1.8.0 numpy==2.4.6
     /tmp/metrics/bin/python tests/parity/make_metric_fixtures.py

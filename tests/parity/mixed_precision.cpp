@@ -17,6 +17,7 @@
 #include "core/graph/check.h"
 #include "core/ops/all.h"
 #include "core/passes/widen.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/values.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
@@ -31,14 +32,14 @@ namespace {
 
 const std::string cases_of_mixed = "tests/parity/mixed/";
 
-train::Setup setup_of(const std::string& name, std::vector<std::string> set = {}) {
+setup::Setup setup_of(const std::string& name, std::vector<std::string> set = {}) {
   spec::Overrides overrides;
   overrides.set = std::move(set);
-  return train::make_setup(spec::load(cases_of_mixed + name + "/config.yaml", overrides));
+  return setup::make_setup(spec::load(cases_of_mixed + name + "/config.yaml", overrides));
 }
 
-train::Tensors tensors_of(const std::string& name, const std::string& file) {
-  return train::read_safetensors(cases_of_mixed + name + "/" + file + ".safetensors");
+run::Tensors tensors_of(const std::string& name, const std::string& file) {
+  return run::read_safetensors(cases_of_mixed + name + "/" + file + ".safetensors");
 }
 
 std::vector<double> expected_of(const std::string& name, const std::string& measure) {
@@ -47,9 +48,9 @@ std::vector<double> expected_of(const std::string& name, const std::string& meas
       .get<std::vector<double>>();
 }
 
-std::vector<double> losses(const Trained& trained) {
+std::vector<double> losses_of(const Trained& trained) {
   std::vector<double> values;
-  for (const train::Logged& logged : trained.of<train::Logged>()) values.push_back(logged.measures.front().second);
+  for (const run::Logged& logged : trained.of<run::Logged>()) values.push_back(logged.measures.front().second);
   return values;
 }
 
@@ -66,9 +67,9 @@ double apart(const std::vector<double>& one, const std::vector<double>& other) {
 double largest(const std::vector<double>& values) { return apart(values, std::vector<double>(values.size(), 0.0)); }
 
 // What the layers give for the batch of the first step, under the parameters before it or after it.
-std::vector<double> logits(const train::Setup& setup, std::int64_t steps) {
+std::vector<double> logits(const setup::Setup& setup, std::int64_t steps) {
   const std::unique_ptr<Module> trained = load_step(setup, {.workers = 1});
-  if (steps > 0) run(*trained, steps);
+  if (steps > 0) take_steps(*trained, steps);
   const model::Model& model = setup.model;
   Program program;
   Builder b(program, all_ops());
@@ -84,7 +85,7 @@ std::vector<double> logits(const train::Setup& setup, std::int64_t steps) {
   program = widen(std::move(program));
   test::Single single(std::make_shared<const Program>(std::move(program)), {.workers = 1});
   for (const model::Parameter& parameter : model.parameters) {
-    single.set(parameter.name, train::bytes_of(*trained, trained->input(parameter.name)));
+    single.set(parameter.name, setup::bytes_of(*trained, trained->input(parameter.name)));
   }
   single.set("inputs", trained->batch(0, 0, "inputs"));
   single.run();
@@ -94,15 +95,15 @@ std::vector<double> logits(const train::Setup& setup, std::int64_t steps) {
 // By parameter; after one step of plain SGD at a rate of 1.
 std::map<std::string, std::vector<double>> gradients(const std::string& name, std::vector<std::string> set) {
   set.insert(set.end(), {"optimizer.sgd={}", "optimizer.learning_rate=1.0"});
-  const train::Setup setup = setup_of(name, set);
+  const setup::Setup setup = setup_of(name, set);
   const std::unique_ptr<Module> module = load_step(setup, {.workers = 1});
   std::map<std::string, std::vector<double>> found;
   for (const model::Parameter& parameter : setup.model.parameters) {
-    found[parameter.name] = train::to_doubles(*module, module->input(parameter.name));
+    found[parameter.name] = setup::to_doubles(*module, module->input(parameter.name));
   }
-  run(*module);
+  take_steps(*module);
   for (auto& [parameter, values] : found) {
-    const std::vector<double> after = train::to_doubles(*module, module->input(parameter));
+    const std::vector<double> after = setup::to_doubles(*module, module->input(parameter));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] -= after[i];
   }
   return found;
@@ -140,7 +141,7 @@ TEST_CASE("the loss of mixed precision is Flax's over 20 steps, on 1 and 4 devic
       for (const char* const microbatches : {"1", "2"}) {
         if (name == "batch_norm" && microbatches[0] == '2') continue;  // its statistics are of a microbatch
         INFO(name << " on " << devices << " devices with " << microbatches << " microbatches");
-        const std::vector<double> ours = losses(train_setup(setup_of(
+        const std::vector<double> ours = losses_of(train_setup(setup_of(
             name, {std::string("mesh.axes.devices=") + devices, std::string("data.microbatches=") + microbatches})));
         CHECK(apart_in_loss(ours, flax) <= flax_tolerance);
         CHECK(apart_in_loss(ours, own) <= own_tolerance);
@@ -153,10 +154,10 @@ TEST_CASE("the loss of mixed precision is Flax's over 20 steps, on 1 and 4 devic
 TEST_CASE("a run that stays in float32 is noticed", "[parity]") {
   for (const std::string& name : names) {
     INFO(name);
-    const std::vector<double> full = losses(train_setup(setup_of(name, {"precision=float32"})));
+    const std::vector<double> full = losses_of(train_setup(setup_of(name, {"precision=float32"})));
     CHECK(apart_in_loss(full, expected_of(name, "float32_loss")) <= 1e-5);
     const std::vector<double> own = expected_of(name, "float32_sums_loss");
-    CHECK(apart_in_loss(full, own) > apart_in_loss(losses(train_setup(setup_of(name))), own));
+    CHECK(apart_in_loss(full, own) > apart_in_loss(losses_of(train_setup(setup_of(name))), own));
   }
 }
 
@@ -189,7 +190,7 @@ TEST_CASE("the logits of mixed precision after the first step are Flax's to the 
 TEST_CASE("the first gradients of mixed precision are Flax's, and those of float32, to the precision of bf16",
           "[parity]") {
   for (const std::string& name : names) {
-    const train::Tensors flax = tensors_of(name, "gradients");
+    const run::Tensors flax = tensors_of(name, "gradients");
     const auto mixed = gradients(name, {}), full = gradients(name, {"precision=float32"});
     CHECK(mixed.size() == flax.size());
     for (const auto& [parameter, found] : mixed) {

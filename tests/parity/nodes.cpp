@@ -42,19 +42,19 @@ std::map<std::string, std::shared_ptr<const Program>> node_tests() {
   return programs;
 }
 
-train::Tensors node_tensors() { return train::read_safetensors("tests/parity/onnx_nodes.safetensors"); }
+run::Tensors node_tensors() { return run::read_safetensors("tests/parity/onnx_nodes.safetensors"); }
 
-std::vector<std::string> mistakes(const std::string& name, const train::Tensors& tensors, Module& module) {
+std::vector<std::string> mistakes(const std::string& name, const run::Tensors& tensors, Module& module) {
   const Program& program = module.program(0);
   test::NamedValues values(module);
   for (const Input& input : program.inputs) values.set(input.name, tensors.at(name + "/" + input.name).bytes);
   values.run();
   std::vector<std::string> found;
   for (const Output& output : program.outputs) {
-    const train::Tensor& expected = tensors.at(name + "/" + output.name);
+    const run::Tensor& expected = tensors.at(name + "/" + output.name);
     const Type& type = program.type(output.value);
     const std::vector<std::byte> bytes = values.output(output.name, 0);
-    const train::Tensor ours{type.dtype, type.shape, {bytes.begin(), bytes.end()}};
+    const run::Tensor ours{type.dtype, type.shape, {bytes.begin(), bytes.end()}};
     bool same = ours.dtype == expected.dtype && ours.shape == expected.shape;
     const std::vector<double> a = testing::to_doubles(ours), b = testing::to_doubles(expected);
     for (std::size_t i = 0; same && i < b.size(); ++i) same = is_as_expected(type.dtype, a[i], b[i]);

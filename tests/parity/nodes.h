@@ -17,9 +17,9 @@ namespace pmaptrain::parity {
 std::map<std::string, std::shared_ptr<const Program>> node_tests();
 
 // Inputs and expected outputs, each as "test/name".
-train::Tensors node_tensors();
+run::Tensors node_tensors();
 
 // The outputs that are not as the test says, of a module of its program.
-std::vector<std::string> mistakes(const std::string& name, const train::Tensors& tensors, Module& module);
+std::vector<std::string> mistakes(const std::string& name, const run::Tensors& tensors, Module& module);
 
 }  // namespace pmaptrain::parity

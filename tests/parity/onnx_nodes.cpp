@@ -18,7 +18,7 @@ namespace {
 
 // With the kernels of this choice.
 std::vector<std::string> mistakes(const std::string& name, const std::shared_ptr<const Program>& program,
-                                  const train::Tensors& tensors, KernelChoice kernels) {
+                                  const run::Tensors& tensors, KernelChoice kernels) {
   CpuModule module({{{"test", program, 1}}}, {1, kernels});
   return parity::mistakes(name, tensors, module);
 }
@@ -27,7 +27,7 @@ std::vector<std::string> mistakes(const std::string& name, const std::shared_ptr
 
 TEST_CASE("ops give what the node tests of ONNX expect, with the library's kernels and with references", "[parity]") {
   const auto programs = parity::node_tests();
-  const train::Tensors tensors = parity::node_tensors();
+  const run::Tensors tensors = parity::node_tensors();
   CHECK(programs.size() >= 230);
   std::set<std::string> named;
   for (const auto& [name, tensor] : tensors) named.insert(name.substr(0, name.find('/')));
@@ -43,10 +43,10 @@ TEST_CASE("ops give what the node tests of ONNX expect, with the library's kerne
 
 TEST_CASE("a node test of ONNX fails where an element is wrong", "[parity]") {
   const auto programs = parity::node_tests();
-  train::Tensors tensors = parity::node_tensors();
+  run::Tensors tensors = parity::node_tensors();
   const std::string name = "test_cos_example";
   REQUIRE(programs.contains(name));
-  train::Tensor& expected = tensors.at(name + "/out0");
+  run::Tensor& expected = tensors.at(name + "/out0");
   REQUIRE(expected.dtype == DType::f32);
   float last = 0;
   std::byte* const place = expected.bytes.data() + expected.bytes.size() - sizeof last;

@@ -29,15 +29,15 @@ std::vector<float> floats_of(const std::string& file) {
 // The logits that a run predicts which begins with `init` and takes a step too small to change a parameter.
 std::vector<float> logits_from(const std::string& init, const std::string& devices) {
   const std::string config = test::read_text(fixtures + "config.yaml");
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(config, {"mesh.axes.devices=" + devices, "data.remainder=mask", init,
                              "optimizer={sgd: {}, learning_rate: 1.0e-30}", "train.duration=1 step"});
   const TemporaryFolder folder;
   train_setup_in(folder / "run", setup);
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   request.input.path = fixtures + "inputs.npy";
   request.kind = model::PredictionKind::logits;
-  train::Predictor predictor(setup.loaded, folder / "run", request);
+  evaluate::Predictor predictor(setup.loaded, folder / "run", request);
   std::vector<float> logits;
   predictor.run([&](std::int64_t, std::span<const std::byte> rows) {
     const auto* const values = reinterpret_cast<const float*>(rows.data());
@@ -71,14 +71,14 @@ TEST_CASE("Flax and PyTorch predict the same from a run's parameters", "[parity]
 }
 
 TEST_CASE("the parameters that PyTorch predicted with are those of the run, in PyTorch's layout", "[parity]") {
-  const train::Tensors ours = train::read_safetensors(fixtures + "params.safetensors");
-  const train::Tensors torch = train::read_safetensors(fixtures + "torch.safetensors");
-  const train::Setup setup = setup_of_text(test::read_text(fixtures + "config.yaml"));
+  const run::Tensors ours = run::read_safetensors(fixtures + "params.safetensors");
+  const run::Tensors torch = run::read_safetensors(fixtures + "torch.safetensors");
+  const setup::Setup setup = setup_of_text(test::read_text(fixtures + "config.yaml"));
   CHECK(torch.size() == setup.model.parameters.size());
   for (const model::Parameter& parameter : setup.model.parameters) {
-    const model::StoredParameter order = model::stored(parameter, spec::ParameterLayout::torch);
-    CHECK(torch.at(order.name) == train::Tensor{DType::f32, order.shape,
-                                                model::to_stored(order, ours.at(parameter.name).bytes, sizeof(float))});
+    const model::StoredParameter order = model::stored(parameter, model::ParameterLayout::torch);
+    CHECK(torch.at(order.name) ==
+          run::Tensor{DType::f32, order.shape, model::to_stored(order, ours.at(parameter.name).bytes, sizeof(float))});
   }
 }
 

@@ -8,7 +8,7 @@ namespace pmaptrain::testing {
 namespace {
 
 TEST_CASE("as many steps are timed as asked for, whatever the groups", "[report]") {
-  const train::Setup setup = setup_of_config("linear_regression.yaml", {"mesh.workers=1"});
+  const setup::Setup setup = setup_of_config("linear_regression.yaml", {"mesh.workers=1"});
   std::vector<std::int64_t> numbers{4001};
   test::Turns turns;
   for (const std::size_t few : turns.next(2)) numbers.push_back(few == 0 ? 1 : 7);

@@ -9,7 +9,7 @@
 using namespace pmaptrain;
 
 TEST_CASE("the results of an ensemble are medians of measures of one name, whatever their order", "[report]") {
-  train::Ended ended;
+  run::Ended ended;
   ended.is_ensemble = true;
   ended.members.resize(3);
   ended.members[0].final_measures = {{"test", {{"loss", 3}, {"roc_auc_left_out", 1}, {"accuracy", 0.25}}}};
@@ -34,7 +34,7 @@ TEST_CASE("the results of runs with and without a best checkpoint have rows of o
   last.standing.ended->members[0].steps = 20;
   last.standing.ended->members[0].final_measures = {{"test", {{"loss", 3}}}};
   report::RunRecord best = last;
-  best.standing.ended->members[0].selected = train::Selected{"best", 8, {{"test", {{"loss", 2}}}}};
+  best.standing.ended->members[0].selected = run::Selected{"best", 8, {{"test", {{"loss", 2}}}}};
   const std::vector<std::vector<std::pair<std::string, std::string>>> facts{report::result_facts(last),
                                                                             report::result_facts(best)};
   std::vector<std::string> measures;

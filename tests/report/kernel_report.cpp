@@ -2,6 +2,7 @@
 
 #include "core/ops/collective/collective.h"
 #include "core/runtime/cpu/report.h"
+#include "core/setup/programs.h"
 #include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -11,7 +12,7 @@ namespace pmaptrain::testing {
 namespace {
 
 TEST_CASE("the lines of a report follow the plan, loops before what they repeat", "[report]") {
-  const train::Setup setup = small_cnn({"data.microbatches=2"});
+  const setup::Setup setup = small_cnn({"data.microbatches=2"});
   const cpu::Plan plan = cpu::make_plan(setup.training);
   const cpu::BoundPlan bound(plan, {});
   std::vector<const cpu::Instruction*> expected;
@@ -40,7 +41,7 @@ TEST_CASE("the lines of a report follow the plan, loops before what they repeat"
 }
 
 TEST_CASE("the operations of a report's kernels are those of the step but for its reductions", "[report]") {
-  for (const train::Setup& setup : {small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"}),
+  for (const setup::Setup& setup : {small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"}),
                                     setup_of_config("linear_regression.yaml")}) {
     const Program& program = *setup.training;
     double reductions = 0;
@@ -50,13 +51,13 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
     }
     reductions *= static_cast<double>(program.mesh.devices());
     const CpuBackend backend({.workers = 2});
-    const std::unique_ptr<Planned> planned = backend.plan(train::step_source(setup));
+    const std::unique_ptr<Planned> planned = backend.plan(setup::step_source(setup));
     const report::KernelReport report = report::kernel_report(backend, *planned);
     double kernels = 0;
     for (const report::KernelLine& line : report.lines) {
       if (line.kernel) kernels += line.flops;
     }
-    CHECK(kernels + reductions == Approx(train::cost_of(program).flops).epsilon(1e-12));
+    CHECK(kernels + reductions == Approx(setup::cost_of(program).flops).epsilon(1e-12));
     CHECK(report.flops() >= kernels);
     CHECK(report.bytes() > 0);
     CHECK_FALSE(report.times);
@@ -64,24 +65,24 @@ TEST_CASE("the operations of a report's kernels are those of the step but for it
 }
 
 TEST_CASE("a profiled step computes what a step does, and times all that it does", "[report]") {
-  const train::Setup setup = small_cnn({"data.microbatches=2"});
+  const setup::Setup setup = small_cnn({"data.microbatches=2"});
   for (const int workers : {1, 3}) {
     const std::unique_ptr<Module> plain = load_step(setup, {.workers = workers}),
                                   profiled = load_step(setup, {.workers = workers});
-    run(*plain, 3);
-    run(*profiled);
-    const Profile profile = profiled->profile(train::train_entry, 0, 2);
+    take_steps(*plain, 3);
+    take_steps(*profiled);
+    const Profile profile = profiled->profile(setup::train_entry, 0, 2);
     for (const Input& input : setup.training->inputs) {
       if (input.group == Group::batch) continue;
       INFO(input.name);
-      const auto value = [&](Module& module) { return train::bytes_of(module, module.input(input.name)); };
+      const auto value = [&](Module& module) { return setup::bytes_of(module, module.input(input.name)); };
       CHECK(value(*plain) == value(*profiled));
     }
     double total = 0;
     for (const double seconds : profile.seconds) total += seconds;
     CHECK(total > 0);
     CHECK(total <= profile.wall_seconds);
-    const std::vector<InstructionReport> rows = profiled->instructions(train::train_entry);
+    const std::vector<InstructionReport> rows = profiled->instructions(setup::train_entry);
     REQUIRE(rows.size() == profile.seconds.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].flops > 1e6) CHECK(profile.seconds[i] > 0);
@@ -90,7 +91,7 @@ TEST_CASE("a profiled step computes what a step does, and times all that it does
 }
 
 TEST_CASE("a measured report has times, peaks and shares of the roofline", "[report]") {
-  const train::Setup setup = small_cnn();
+  const setup::Setup setup = small_cnn();
   const CpuBackendOptions options{.workers = 1};
   const report::KernelReport report = report::measured_kernel_report(CpuBackend(options), *load_step(setup, options));
   REQUIRE(report.times);
@@ -119,10 +120,10 @@ TEST_CASE("the roofline is the lower of what can be computed and what can be mov
 
 TEST_CASE("what the library changes the layout of is told, and how much that moves", "[report]") {
   // Two devices with a kernel of their own each: the weights' gradient, where the library likes blocks of channels.
-  const train::Setup setup = small_cnn();
+  const setup::Setup setup = small_cnn();
   const std::unique_ptr<Module> module = load_step(setup, {.workers = 2});
   bool any = false;
-  for (const InstructionReport& row : module->instructions(train::train_entry)) {
+  for (const InstructionReport& row : module->instructions(setup::train_entry)) {
     for (const std::string& of : row.layout_changes) {
       any = true;
       CHECK((of.starts_with("operand ") || of.starts_with("result ")));

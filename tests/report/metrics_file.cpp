@@ -123,11 +123,11 @@ TEST_CASE("the best of a run is what the state of its last checkpoint has, whate
   testing::train_setup_in(
       run, testing::setup_of_text(testing::small_images, {"train.checkpoint={best: {metric: accuracy}}",
                                                           "train.eval_every=1 step", "train.duration=3 steps"}));
-  train::RunState state = train::load_run_state(file.parent_path());
+  run::RunState state = run::load_run_state(file.parent_path());
   // As an older version, or --resume with another train.checkpoint.best, has left it.
-  state.members.front().best = train::Best{2, "loss", 7.5, 7.5};
+  state.members.front().best = run::Best{2, "loss", 7.5, 7.5};
   state.best_mode = "min";
-  std::ofstream(file) << train::to_json(state);
+  std::ofstream(file) << run::to_json(state);
   const report::RunRecord record = report::read_run(run);
   REQUIRE(record.best);
   CHECK(record.best->measure == "loss");

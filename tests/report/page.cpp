@@ -105,6 +105,24 @@ TEST_CASE("thinned curves keep their first and last values, and the smallest and
   }
 }
 
+TEST_CASE("members that lack a measure have a gap in its column", "[report]") {
+  report::RunRecord run = record("ensemble");
+  run::Ended& ended = run.standing.ended.emplace();
+  ended.is_ensemble = true;
+  ended.members.resize(2);
+  ended.members[0].final_measures = {{"test", {{"loss", 0.5}, {"roc_auc", 0.25}}}};
+  ended.members[1].final_measures = {{"test", {{"loss", 0.75}, {"roc_auc_left_out", 3.0}}}};
+  const std::string page = page_of({run});
+  const auto row = [](const std::string& member, const std::string& loss, const std::string& auc,
+                      const std::string& left_out) {
+    return "<tr><th scope=\"row\">" + member + "</th><td class=\"number\" data-label=\"loss\">" + loss +
+           "</td><td class=\"number\" data-label=\"roc_auc\">" + auc +
+           "</td><td class=\"number\" data-label=\"roc_auc_left_out\">" + left_out + "</td></tr>";
+  };
+  CHECK(contains(page, row("0", "0.5", "0.25", "–")));
+  CHECK(contains(page, row("1", "0.75", "–", "3")));
+}
+
 TEST_CASE("curves of up to 2,000 points are not thinned, and gaps stay gaps", "[report]") {
   std::vector<double> values(2000, 1);
   CHECK(report::thinned(values, 2000).size() == 2000);
@@ -150,7 +168,7 @@ TEST_CASE("the page of a run with many long curves is below 1.5 MB", "[report]")
     for (int b = 0; b < 64 * 64 * 3; ++b) example.inputs.push_back(static_cast<std::byte>(random() & 255U));
     predictions.worst.push_back(std::move(example));
   }
-  page.extras.push_back({std::move(predictions), "", "", ""});
+  page.extras.push_back({std::move(predictions), "", "", {}, ""});
   const std::string html = report::html_page(page);
   CHECK(html.size() < 1'500'000);
   CHECK(contains(html, "<details><summary>14 more</summary>\n<ul class=\"pictures\">"));
@@ -165,7 +183,7 @@ TEST_CASE("names in a page are text, whatever they contain", "[report]") {
   const std::string hostile = "</script><script>alert(1)</script>'\"&\x01\xFF";
   report::RunRecord run = record(hostile);
   run.metrics.series.push_back(series(hostile, 3, 1));
-  train::Ended ended;
+  run::Ended ended;
   ended.status = "done";
   ended.reason = "duration";
   ended.classes = {hostile, "b"};

@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::pair<ExitStatus, Diagnostic> error_of(const train::Setup& setup, const fs::path& run,
+std::pair<ExitStatus, Diagnostic> error_of(const setup::Setup& setup, const fs::path& run,
                                            const std::string& checkpoint = "last", const std::string& split = "test") {
   try {
-    train::evaluate_checkpoint(setup.loaded, run, checkpoint, split);
+    evaluate::evaluate_checkpoint(setup.loaded, run, checkpoint, split);
   } catch (const Error& error) {
     return {error.status(), error.diagnostics().front()};
   }
@@ -42,23 +42,25 @@ void flip_byte(const fs::path& path, std::streamoff at) {
 
 TEST_CASE("the last checkpoint evaluates to exactly the run's final test measures", "[run]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
+  const setup::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const Trained trained = train_setup_in(root / "run", setup);
-  const train::Evaluation evaluation = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front();
+  const evaluate::Evaluation evaluation =
+      evaluate::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front();
   REQUIRE(trained.result().final_measures.size() == 2);
   CHECK(trained.result().final_measures[1].first == "test");
   CHECK(evaluation.measures == trained.result().final_measures[1].second);
   CHECK(evaluation.examples == 21);
   CHECK(evaluation.split == "test");
-  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "4", "test").front().measures == evaluation.measures);
-  const train::Evaluation on_train = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "train").front();
+  CHECK(evaluate::evaluate_checkpoint(setup.loaded, root / "run", "4", "test").front().measures == evaluation.measures);
+  const evaluate::Evaluation on_train =
+      evaluate::evaluate_checkpoint(setup.loaded, root / "run", "last", "train").front();
   CHECK(on_train.examples == 48);
   CHECK(on_train.split == "train");
 }
 
 TEST_CASE("a checkpoint holds every parameter and slot, and says where training stands", "[run]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   const Trained trained = train_setup_in(root / "run", setup);
   CHECK(trained.parameters.size() == 4);
   for (const auto& [name, tensor] : trained.parameters) {
@@ -77,7 +79,7 @@ TEST_CASE("a checkpoint holds every parameter and slot, and says where training 
 
 TEST_CASE("a damaged checkpoint is refused with the file's name", "[run]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   const fs::path checkpoint = root / "run/checkpoints/step-00000004";
   const fs::path parameters = checkpoint / "params.safetensors", state = checkpoint / "state.json";
@@ -112,14 +114,14 @@ TEST_CASE("a damaged checkpoint is refused with the file's name", "[run]") {
 
 TEST_CASE("a checkpoint or split that is not there is refused with those there are", "[run]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   CHECK(error_of(setup, root / "run", "7").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "7").second.help == "it has 4, last");
   CHECK(error_of(setup, root / "nothing").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "last", "validation").first == ExitStatus::usage);
   CHECK(error_of(setup, root / "run", "last", "validation").second.help == "there are train, test");
-  const train::Setup without_test = setup_of_text(test::read_text("configs/linear_regression.yaml"));
+  const setup::Setup without_test = setup_of_text(test::read_text("configs/linear_regression.yaml"));
   CHECK(error_of(without_test, root / "run").second.help == "there is train: add --split train");
 }
 
@@ -149,23 +151,23 @@ TEST_CASE("weights are of one checkpoint, whatever a run under way writes and re
   std::map<std::int64_t, std::map<std::string, std::string>> files;
   for (const std::int64_t step : {2, 4}) {
     for (const char* name : {"params.safetensors", "ema.safetensors", "state.json"}) {
-      files[step][name] = read_text(run / "checkpoints" / train::checkpoint_name(step) / name);
+      files[step][name] = read_text(run / "checkpoints" / run::checkpoint_name(step) / name);
     }
   }
   const auto written_at = [](std::int64_t step) { return step % 2 == 0 ? 4 : 2; };
-  train::RunFolderOptions options;
+  run::RunFolderOptions options;
   options.overwrite = true;
-  const train::RunFolder folder = train::RunFolder::claim(run, options);
-  folder.link_checkpoint("best", train::checkpoint_name(4));
+  const run::RunFolder folder = run::RunFolder::claim(run, options);
+  folder.link_checkpoint("best", run::checkpoint_name(4));
   std::atomic<bool> stop = false;
   std::string problem, problem_of_writer;
   std::thread writer([&] {
     try {
       for (std::int64_t step = 5; !stop; ++step) {
-        folder.commit_checkpoint(step, [&](const train::Directory& into) {
+        folder.commit_checkpoint(step, [&](const run::Directory& into) {
           for (const auto& [name, text] : files.at(written_at(step))) test::write_text(into.path() / name, text);
         });
-        folder.link_checkpoint("best", train::checkpoint_name(step));
+        folder.link_checkpoint("best", run::checkpoint_name(step));
         folder.prune_checkpoints(1);
       }
     } catch (const std::exception& error) {
@@ -176,8 +178,8 @@ TEST_CASE("weights are of one checkpoint, whatever a run under way writes and re
     try {
       const bool raw = i % 3 == 0;
       const auto loaded =
-          train::load_weights(run, i % 2 == 0 ? "last" : "best", raw ? spec::Weights::raw : spec::Weights::ema);
-      const std::int64_t step = written_at(train::checkpoint_step(loaded.folder.filename().string()).value());
+          run::load_weights(run, i % 2 == 0 ? "last" : "best", raw ? spec::Weights::raw : spec::Weights::ema);
+      const std::int64_t step = written_at(run::checkpoint_step(loaded.folder.filename().string()).value());
       const std::string& file = files.at(step).at(raw ? "params.safetensors" : "ema.safetensors");
       const auto bytes = std::as_bytes(std::span(file));
       const auto found = loaded.parameters.file.view();

@@ -33,7 +33,7 @@ class Damage {
   bool is_found(const std::string& file, const std::string& bytes) const {
     test::write_text(newest() / file, bytes);
     try {
-      train::load_checkpoint(newest());
+      run::load_checkpoint(newest());
     } catch (const Error& error) {
       return error.status() == ExitStatus::data &&
              error.diagnostics().front().message.find((newest() / file).string()) != std::string::npos;
@@ -104,7 +104,7 @@ TEST_CASE("weights whose file is gone are refused, and no others are taken in th
   const Damage damage;
   const spec::Loaded loaded = spec::load(damage.run().string(), {});
   const TemporaryFolder folder;
-  train::write_npy(folder / "new.npy", {DType::f32, {1, 6, 6, 1}, std::vector<std::byte>(36 * sizeof(float))});
+  run::write_npy(folder / "new.npy", {DType::f32, {1, 6, 6, 1}, std::vector<std::byte>(36 * sizeof(float))});
   for (const auto& [file, weights] : {std::pair{"ema.safetensors", "ema"}, std::pair{"params.safetensors", "raw"}}) {
     const fs::path path = damage.newest() / file;
     const auto chosen = weights == std::string("ema") ? spec::Weights::ema : spec::Weights::raw;
@@ -116,11 +116,11 @@ TEST_CASE("weights whose file is gone are refused, and no others are taken in th
       const std::string expected = "cannot open '" + path.string() +
                                    (loops ? "': Too many levels of symbolic links" : "': No such file or directory") +
                                    " | the checkpoint is not complete: use another one of the run";
-      CHECK(told([&] { train::evaluate_checkpoint(loaded, damage.run(), "last", "test", chosen); }) == expected);
-      train::PredictionRequest request;
+      CHECK(told([&] { evaluate::evaluate_checkpoint(loaded, damage.run(), "last", "test", chosen); }) == expected);
+      evaluate::PredictionRequest request;
       request.input.path = folder / "new.npy";
       request.weights = chosen;
-      CHECK(told([&] { train::Predictor(loaded, damage.run(), request); }) == expected);
+      CHECK(told([&] { evaluate::Predictor(loaded, damage.run(), request); }) == expected);
       const std::string from = "model.init.from={path: " + damage.run().string() + ", weights: " + weights + "}";
       CHECK(told([&] { setup_of_text(small_images, {from}); }) == expected);
       CHECK(train::find_resume_point(damage.run())->checkpoint.state.step == 2);
@@ -128,5 +128,5 @@ TEST_CASE("weights whose file is gone are refused, and no others are taken in th
     fs::remove(path);
     test::write_text(path, whole);
   }
-  CHECK(train::evaluate_checkpoint(loaded, damage.run(), "last").front().checkpoint == "step-00000004");
+  CHECK(evaluate::evaluate_checkpoint(loaded, damage.run(), "last").front().checkpoint == "step-00000004");
 }

@@ -52,18 +52,18 @@ bool has_temporary(const fs::path& run) {
 class RepeatedRun {
  public:
   explicit RepeatedRun(Begins begins) : begins_(begins) {
-    train::Tensors arrays;
+    run::Tensors arrays;
     for (const auto& [name, rows] : {std::pair{"train", 12}, std::pair{"test", 5}}) {
       std::vector<float> numbers;
       for (int i = 0; i < rows * 2; ++i) numbers.push_back(0.1F * static_cast<float>(i % 7));
       const auto tensor = [&](std::size_t count, Shape shape) {
         const auto bytes = std::as_bytes(std::span(numbers).first(count));
-        return train::Tensor{DType::f32, std::move(shape), {bytes.begin(), bytes.end()}};
+        return run::Tensor{DType::f32, std::move(shape), {bytes.begin(), bytes.end()}};
       };
       arrays[std::string("x_") + name] = tensor(numbers.size(), {rows, 2});
       arrays[std::string("y_") + name] = tensor(static_cast<std::size_t>(rows), {rows, 1});
     }
-    train::write_npz(folder_ / "data.npz", arrays);
+    run::write_npz(folder_ / "data.npz", arrays);
     config_ = folder_.write("config.yaml",
                             "mesh: {axes: {devices: 2}, workers: 1}\n"
                             "data:\n"
@@ -85,12 +85,12 @@ class RepeatedRun {
   }
 
   // A run on this file system, and what it says.
-  Finished run_on(train::FileSystem& file_system) {
+  Finished run_on(run::FileSystem& file_system) {
     fs::remove_all(path());
     if (begins_ != Begins::anew) {
       fs::copy(folder_ / "old", path(), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     }
-    const train::InstalledFileSystem installed(file_system);
+    const run::InstalledFileSystem installed(file_system);
     return run("run", options());
   }
 
@@ -144,7 +144,7 @@ class RepeatedRun {
     if (begins_ == Begins::anew) {
       CHECK_FALSE(fs::exists(path()));
     } else if (begins_ == Begins::resuming) {
-      CHECK_NOTHROW(train::load_checkpoint(path() + "/checkpoints/" + train::checkpoint_name(stopped_at)));
+      CHECK_NOTHROW(run::load_checkpoint(path() + "/checkpoints/" + run::checkpoint_name(stopped_at)));
     } else if (fault.call == Call::rename && fault.ever_after) {
       // What was put aside cannot come back, but nothing of it is removed.
       CHECK(fs::file_size(path() + "/config.yaml") > 0);
@@ -184,15 +184,15 @@ class RepeatedRun {
       const std::string name = entry.path().filename().string();
       INFO(entry.path());
       if (name.starts_with(".")) continue;
-      const bool old = begins_ == Begins::resuming && name == train::checkpoint_name(stopped_at);
-      CHECK((entry.is_symlink() || train::checkpoint_step(name) == steps || train::checkpoint_step(name) == 4 || old));
+      const bool old = begins_ == Begins::resuming && name == run::checkpoint_name(stopped_at);
+      CHECK((entry.is_symlink() || run::checkpoint_step(name) == steps || run::checkpoint_step(name) == 4 || old));
       if (entry.is_symlink()) {
         CHECK(fs::exists(entry.path()));
       } else {
-        CHECK_NOTHROW(train::load_checkpoint(entry.path()));
+        CHECK_NOTHROW(run::load_checkpoint(entry.path()));
       }
     }
-    if (done) CHECK(fs::read_symlink(checkpoints / "last") == train::checkpoint_name(steps));
+    if (done) CHECK(fs::read_symlink(checkpoints / "last") == run::checkpoint_name(steps));
   }
 
   // What a whole run leaves, without times: its parameters, its lines and its config.

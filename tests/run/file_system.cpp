@@ -20,12 +20,12 @@ TEST_CASE("no source of a run changes a file but by the calls of file_system.cpp
   std::vector<std::string> past = {
       "ofstream",    "fstream>", "std::remove(",    "fs::remove",          "fs::rename",
       "fs::create_", "fs::copy", "fs::resize_file", "filesystem::create_", "filesystem::remove"};
-  // Not those of a class or namespace of ours, such as data::open().
+  // Not those of a class or namespace of ours, such as input::open().
   for (const std::string& call : calls) {
     for (const char before : std::string(" (!=")) past.push_back(before + ("::" + call + "("));
   }
   int sources = 0;
-  for (const char* const folder : {"core/run", "core/setup", "core/evaluate", "core/export", "core/train"}) {
+  for (const char* const folder : {"core/run", "core/setup", "core/evaluate", "core/exports", "core/train"}) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
       if (!entry.is_regular_file() || name == "file_system.cpp") continue;
@@ -61,7 +61,7 @@ TEST_CASE("the recorded changes of a run give what is on the disk after each of 
            {"--max-steps", "9"}, {"--resume", "--max-steps", "16"}, {"--overwrite", "--max-steps", "1"}}) {
     Comparing recorder(place.path("recorded"));
     {
-      const train::InstalledFileSystem installed(recorder);
+      const run::InstalledFileSystem installed(recorder);
       place.complete("recorded/run", more);
     }
     CHECK(recorder.different == 0);
@@ -73,15 +73,15 @@ TEST_CASE("the recorded changes of a run give what is on the disk after each of 
 
 TEST_CASE("directories are made with those above them, and an error says what is in the way", "[run]") {
   const test::TemporaryFolder folder;
-  CHECK(train::make_directories(folder / "a/b/c") == 0);
+  CHECK(run::make_directories(folder / "a/b/c") == 0);
   CHECK(fs::is_directory(folder / "a/b/c"));
-  CHECK(train::make_directories(folder / "a/b/c") == 0);
-  CHECK(train::make_directories(folder / "a/b/../d/") == 0);
+  CHECK(run::make_directories(folder / "a/b/c") == 0);
+  CHECK(run::make_directories(folder / "a/b/../d/") == 0);
   CHECK(fs::is_directory(folder / "a/d"));
   folder.write("a/file", "");
-  CHECK(train::make_directories(folder / "a/file") == ENOTDIR);
-  CHECK(train::make_directories(folder / "a/file/b") == ENOTDIR);
+  CHECK(run::make_directories(folder / "a/file") == ENOTDIR);
+  CHECK(run::make_directories(folder / "a/file/b") == ENOTDIR);
   FailingFileSystem full({Call::make_directory, 2, ENOSPC});
-  const train::InstalledFileSystem installed(full);
-  CHECK(train::make_directories(folder / "x/y") == ENOSPC);
+  const run::InstalledFileSystem installed(full);
+  CHECK(run::make_directories(folder / "x/y") == ENOSPC);
 }

@@ -13,7 +13,7 @@
 #include "tests/run/ended.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::train;
+using namespace pmaptrain::run;
 using testing::ended;
 
 TEST_CASE("learned values stand beside the true ones, and long parameters are abbreviated", "[run]") {

@@ -18,8 +18,8 @@ namespace pmaptrain::testing::first_process {
 namespace {
 
 namespace fs = std::filesystem;
+using run::FirstProcess;
 using test::TemporaryFolder;
-using train::FirstProcess;
 
 // Sets TMPDIR as long as it lives.
 class TemporaryFiles {
@@ -145,7 +145,7 @@ TEST_CASE("a process that has no room for what process 0 reads is named in all",
     for (const Call call : {Call::open, Call::write, Call::remove}) {
       INFO(to_string(call));
       FailingFileSystem full({call, 1, ENOSPC});
-      const train::InstalledFileSystem installed(full);
+      const run::InstalledFileSystem installed(full);
       const auto errors = in_processes(2, receive);
       CHECK(errors == std::vector<std::string>(2, "4 process 1: what process 0 has read cannot be written to '" +
                                                       folder + "': No space left on device"));

@@ -35,7 +35,7 @@ class RecordedRun {
     fs::create_directories(place.path(folder));
     RecordingFileSystem recorder(place.path(folder));
     {
-      const train::InstalledFileSystem installed(recorder);
+      const run::InstalledFileSystem installed(recorder);
       place.complete(folder + "/run", more);
     }
     const std::vector<Change>& all = recorder.changes();
@@ -68,7 +68,7 @@ std::int64_t newest_step(const Tree& tree) {
   std::int64_t newest = -1;
   for (const auto& [path, node] : tree) {
     if (!path.starts_with(checkpoints)) continue;
-    newest = std::max(newest, train::checkpoint_step(path.substr(checkpoints.size())).value_or(-1));
+    newest = std::max(newest, run::checkpoint_step(path.substr(checkpoints.size())).value_or(-1));
   }
   return newest;
 }
@@ -84,13 +84,13 @@ std::string what_resuming_begins_with(const fs::path& folder, std::int64_t newes
   const fs::path run = folder / "run";
   const std::optional<train::ResumePoint> point = train::find_resume_point(run);
   REQUIRE((point ? point->checkpoint.state.step : -1) == newest);
-  train::RunFolderOptions options;
+  run::RunFolderOptions options;
   options.resume = true;
   if (point) {
-    const train::RunState& state = point->checkpoint.state;
-    options.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+    const run::RunState& state = point->checkpoint.state;
+    options.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   }
-  train::RunFolder claimed = train::RunFolder::claim(run, options);
+  run::RunFolder claimed = run::RunFolder::claim(run, options);
   claimed.begin(config);
   CHECK(claimed.warnings().empty());
   std::string text;

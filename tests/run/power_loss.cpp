@@ -62,9 +62,9 @@ std::optional<std::int64_t> check_left(const fs::path& folder, const Tree& left,
     const std::map<std::string, std::string> files = files_of(left, name);
     return std::find_if(committed.begin(), committed.end(), [&](const Committed& one) { return one.files == files; });
   };
-  const train::RunState& state = point->checkpoint.state;
+  const run::RunState& state = point->checkpoint.state;
   CHECK(state.step >= least);
-  const auto written = find(train::checkpoint_name(state.step));
+  const auto written = find(run::checkpoint_name(state.step));
   REQUIRE(written != committed.end());
   CHECK(written->metrics.size() == state.metrics_bytes);
   const auto metrics = left.find("run/metrics.jsonl");
@@ -88,7 +88,7 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
   fs::create_directory(place.path("recorded"));
   RecordingFileSystem recorder(place.path("recorded"));
   {
-    const train::InstalledFileSystem installed(recorder);
+    const run::InstalledFileSystem installed(recorder);
     place.complete("recorded/run", {"--max-steps", "23"});
     place.complete("recorded/run", {"--resume"});
     // A file of somebody else's keeps the folder of checkpoints when the run is replaced.
@@ -115,7 +115,7 @@ TEST_CASE("whatever a power loss leaves, a committed checkpoint is found and con
     if (renames && change.name.starts_with(".tmp-step-")) committed.push_back(committed_as(disk.tree(), change.other));
     std::int64_t least = -1;
     for (const auto& [name, number] : disk.durable({"run", "checkpoints"})) {
-      least = std::max(least, train::checkpoint_step(name).value_or(-1));
+      least = std::max(least, run::checkpoint_step(name).value_or(-1));
     }
     // In the run folder itself there are few changes, and each of them matters.
     if (change.kind == Change::Kind::make_directory && change.name == "run") run_folder = change.made;

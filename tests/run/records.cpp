@@ -19,7 +19,7 @@
 #include "tests/words.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::train;
+using namespace pmaptrain::run;
 using testing::ended;
 
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/slice.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::train;
+using namespace pmaptrain::run;
 
 namespace {
 
@@ -175,7 +175,7 @@ TEST_CASE("a checkpoint waits for the disk once for each file, and four times fo
   for (const char* const best : {"", "step-00000002"}) {
     testing::FailingFileSystem counted;
     {
-      const train::InstalledFileSystem installed(counted);
+      const run::InstalledFileSystem installed(counted);
       folder.commit_checkpoint(2, fill, best);
     }
     CHECK(counted.count(testing::Call::flush) == 1 + 4);

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 
 using namespace pmaptrain;
-using train::RunState;
+using run::RunState;
 
 namespace {
 
@@ -32,13 +32,13 @@ RunState state_with_everything() {
   state.members[0].measures = {{"train", {{"loss", 1.0 / 3.0}, {"accuracy", std::numeric_limits<double>::quiet_NaN()}}},
                                {"test", {{"loss", std::numeric_limits<double>::infinity()}}}};
   state.members[0].evaluated_step = 10;
-  state.members[0].last_step = train::Logged{17, 2, {{"loss", 0.25}}, 1e-3, 2.5, 0, 0};
-  state.members[0].last_epoch = train::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
+  state.members[0].last_step = run::Logged{17, 2, {{"loss", 0.25}}, 1e-3, 2.5, 0, 0};
+  state.members[0].last_epoch = run::EpochEnded{16, 2, {{"loss", 0.5}}, 100, 0};
   state.evaluation_is_due = true;
-  state.members[0].best = train::Best{10, "accuracy", 0.75};
+  state.members[0].best = run::Best{10, "accuracy", 0.75};
   state.members[0].early_stopping = {"loss", "min", 0.5, 3};
   state.members[0].plateau = {"loss", {0.5, 1, 2, 0.1}};
-  state.members[0].loss_sums = train::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
+  state.members[0].loss_sums = run::LossSums{{{5, 10, 0.7}, {10, 15, 0.6}}, 15, 1.5, 2.0, 3.5, 4.0};
   state.members[0].finished = "early_stopping";
   state.members[0].finished_why = "no 'improvement' in \"five\" evaluations";
   state.members[0].seed = std::numeric_limits<std::uint64_t>::max();
@@ -60,7 +60,7 @@ RunState state_with_everything() {
 
 bool is_refused(const std::string& text) {
   try {
-    train::parse_run_state(text, "run/state.json");
+    run::parse_run_state(text, "run/state.json");
   } catch (const Error& error) {
     CHECK(error.status() == ExitStatus::data);
     CHECK(error.diagnostics().front().message == "'run/state.json' is damaged: it is not what was written");
@@ -73,9 +73,9 @@ bool is_refused(const std::string& text) {
 
 TEST_CASE("state.json reads back as what was written, numbers that are not finite too", "[run]") {
   for (const RunState& state : {RunState{}, state_with_everything()}) {
-    const std::string text = train::to_json(state);
-    const RunState found = train::parse_run_state(text, "state.json");
-    CHECK(train::to_json(found) == text);
+    const std::string text = run::to_json(state);
+    const RunState found = run::parse_run_state(text, "state.json");
+    CHECK(run::to_json(found) == text);
     CHECK(found.step == state.step);
     CHECK(found.changes == state.changes);
     CHECK(found.members[0].schedule_began == state.members[0].schedule_began);
@@ -87,7 +87,7 @@ TEST_CASE("state.json reads back as what was written, numbers that are not finit
     if (found.members[0].loss_sums) CHECK(found.members[0].loss_sums->means == state.members[0].loss_sums->means);
     CHECK(found.members[0].plateau.state == state.members[0].plateau.state);
   }
-  const RunState found = train::parse_run_state(train::to_json(state_with_everything()), "state.json");
+  const RunState found = run::parse_run_state(run::to_json(state_with_everything()), "state.json");
   CHECK(found.members[0].measures.at("train")[0].second == 1.0 / 3.0);
   CHECK(std::isnan(found.members[0].measures.at("train")[1].second));
   CHECK(std::isinf(found.members[0].measures.at("test")[0].second));
@@ -99,7 +99,7 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
   const auto with = [](auto change) {
     RunState state = state_with_everything();
     change(state);
-    return train::to_json(state);
+    return run::to_json(state);
   };
   CHECK(is_refused(with([](RunState& s) { s.step = -5; })));
   CHECK(is_refused(with([](RunState& s) { s.step = std::numeric_limits<std::int64_t>::max(); })));
@@ -116,13 +116,13 @@ TEST_CASE("a state that no run can have left is refused, though its checksum is 
 }
 
 TEST_CASE("a state without an encoding, from before there was one, has an empty one", "[run]") {
-  std::string text = train::to_json(state_with_everything());
+  std::string text = run::to_json(state_with_everything());
   const std::size_t encoding = text.find("  \"encoding\": {"), next = text.find("  \"input\"");
   REQUIRE(encoding < next);
   text.erase(encoding, next - encoding);
   text.erase(text.find(",\n  \"checksum\""));
-  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
-  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  const std::string whole = text + "\n}\n", hash = run::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = run::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
   CHECK(found.encoding == data::Encoding{});
   CHECK(found.step == 17);
 }
@@ -130,27 +130,27 @@ TEST_CASE("a state without an encoding, from before there was one, has an empty 
 TEST_CASE("a state from before targets were normalised and classes balanced says nothing of either", "[run]") {
   RunState state;
   state.encoding.classes = {"a"};
-  std::string text = train::to_json(state);
+  std::string text = run::to_json(state);
   for (const std::string part :
        {",\n    \"targets\": null", ",\n    \"class_weights\": []", ",\n    \"skipped\": []"}) {
     REQUIRE(text.find(part) != std::string::npos);
     text.erase(text.find(part), part.size());
   }
   text.erase(text.find(",\n  \"checksum\""));
-  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
-  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  const std::string whole = text + "\n}\n", hash = run::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = run::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
   CHECK(found.encoding == state.encoding);
 }
 
 TEST_CASE("a state from before there were changes has none", "[run]") {
-  std::string text = train::to_json(RunState{});
+  std::string text = run::to_json(RunState{});
   for (const std::string part : {"\n  \"schedule_began\": null,", "\n  \"changes\": [],"}) {
     REQUIRE(text.find(part) != std::string::npos);
     text.erase(text.find(part), part.size());
   }
   text.erase(text.find(",\n  \"checksum\""));
-  const std::string whole = text + "\n}\n", hash = train::hash_hex(std::as_bytes(std::span(whole)));
-  const RunState found = train::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
+  const std::string whole = text + "\n}\n", hash = run::hash_hex(std::as_bytes(std::span(whole)));
+  const RunState found = run::parse_run_state(text + ",\n  \"checksum\": \"xxh3:" + hash + "\"\n}\n", "state.json");
   CHECK(found.changes.empty());
   CHECK_FALSE(found.members[0].schedule_began);
 }
@@ -159,11 +159,11 @@ TEST_CASE("a state of many columns is read in one pass", "[run]") {
   // Looking through the columns for each of them would take long.
   RunState state;
   for (int i = 0; i < 10'000; ++i) state.encoding.columns.push_back({std::to_string(i), {}, 0});
-  CHECK(train::parse_run_state(train::to_json(state), "state.json").encoding == state.encoding);
+  CHECK(run::parse_run_state(run::to_json(state), "state.json").encoding == state.encoding);
 }
 
 TEST_CASE("each flipped bit and each truncation of state.json is found", "[run]") {
-  const std::string text = train::to_json(state_with_everything());
+  const std::string text = run::to_json(state_with_everything());
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string damaged = text;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 7));

@@ -13,7 +13,7 @@
 #include "tests/words.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::train;
+using namespace pmaptrain::run;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 
 using namespace pmaptrain;
-using namespace pmaptrain::train;
+using namespace pmaptrain::run;
 
 TEST_CASE("measures of members are matched by name, whatever their order, and though a member lacks one", "[run]") {
   const auto evaluated = [](std::int64_t member, Measures measures) {

@@ -44,7 +44,7 @@ struct Fault {
 };
 
 // The real one, but that it counts its calls and lets some fail, which then do nothing. A close that fails closes.
-class FailingFileSystem : public train::FileSystem {
+class FailingFileSystem : public run::FileSystem {
  public:
   FailingFileSystem() = default;
   explicit FailingFileSystem(const Fault& fault) : fault_(fault) {}
@@ -87,7 +87,7 @@ std::string to_string(const Change& change);
 
 // The real one, but that it records what succeeds below a directory, whichever thread does it. What is there at the
 // beginning is recorded first, as if it were made and flushed.
-class RecordingFileSystem : public train::FileSystem {
+class RecordingFileSystem : public run::FileSystem {
  public:
   static constexpr Number top = 1;
   explicit RecordingFileSystem(const std::filesystem::path& directory);

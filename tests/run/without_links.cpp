@@ -20,7 +20,7 @@ TEST_CASE("without symbolic links checkpoints/last and best are files with the f
           "[run]") {
   for (const int error : {EPERM, EOPNOTSUPP}) {
     FailingFileSystem no_links({Call::link, 1, error, true});
-    const train::InstalledFileSystem installed(no_links);
+    const run::InstalledFileSystem installed(no_links);
     const TemporaryFolder folder;
     const std::string run = folder / "run";
     const std::string config = folder.write(
@@ -40,14 +40,14 @@ TEST_CASE("without symbolic links checkpoints/last and best are files with the f
     const fs::path checkpoints = fs::path(run) / "checkpoints";
     CHECK(fs::is_regular_file(fs::symlink_status(checkpoints / "last")));
     CHECK(tests::read_text(checkpoints / "last") == "step-00000008\n");
-    CHECK(train::checkpoint_steps(run).size() <= 3);  // two, and the best
-    CHECK(train::find_checkpoint(run, "last") == checkpoints / "step-00000008");
-    const std::string best = train::find_checkpoint(run, "best").filename().string();
+    CHECK(run::checkpoint_steps(run).size() <= 3);  // two, and the best
+    CHECK(run::find_checkpoint(run, "last") == checkpoints / "step-00000008");
+    const std::string best = run::find_checkpoint(run, "best").filename().string();
     CHECK(tests::read_text(checkpoints / "best") == best + "\n");
     CHECK(fs::is_directory(checkpoints / best));
     trained({"--resume"});
-    CHECK(train::find_checkpoint(run, "last") == checkpoints / "step-00000012");
-    CHECK(train::checkpoint_steps(run).size() <= 3);
+    CHECK(run::find_checkpoint(run, "last") == checkpoints / "step-00000012");
+    CHECK(run::checkpoint_steps(run).size() <= 3);
     for (const char* const which : {"best", "last"}) {
       CHECK(call({"eval", run, "--checkpoint", which, "--json"}).status == 0);
     }
@@ -58,8 +58,8 @@ TEST_CASE("without symbolic links checkpoints/last and best are files with the f
     CHECK(call({"validate", config, "--set", "model.init.from.path=" + run, "--set", "model.init.from.checkpoint=best"})
               .status == 0);
     trained({"--overwrite", "--max-steps", "3"});
-    CHECK(train::find_checkpoint(run, "last") == checkpoints / "step-00000003");
-    CHECK(train::checkpoint_steps(run).back() == 3);
+    CHECK(run::find_checkpoint(run, "last") == checkpoints / "step-00000003");
+    CHECK(run::checkpoint_steps(run).back() == 3);
   }
 }
 
@@ -69,8 +69,8 @@ TEST_CASE("a small file that names no entry beside it leads nowhere", "[run]") {
   fs::create_directories(run / "checkpoints/step-00000001");
   for (const char* const text : {"", "step-00000001", "../step-00000001\n", "step-00000009\n"}) {
     folder.write("run/checkpoints/best", text);
-    CHECK_FALSE(train::checkpoint_folder(run, "best"));
+    CHECK_FALSE(run::checkpoint_folder(run, "best"));
   }
   folder.write("run/checkpoints/best", "step-00000001\n");
-  CHECK(train::checkpoint_folder(run, "best") == run / "checkpoints/step-00000001");
+  CHECK(run::checkpoint_folder(run, "best") == run / "checkpoints/step-00000001");
 }

@@ -331,7 +331,7 @@ TEST_CASE("training, commands and benchmarks name no backend's insides", "[runti
   const std::regex insides(
       R"(\b(CpuExecutor|CpuBackend|CpuBackendOptions|CpuModule|make_plan|Plan|Step)\b|core/runtime/(cpu/|plan\.h))");
   int files = 0;
-  for (const char* const folder : {"core/step", "core/run", "core/setup", "core/evaluate", "core/export", "core/train",
+  for (const char* const folder : {"core/step", "core/run", "core/setup", "core/evaluate", "core/exports", "core/train",
                                    "core/report", "core/sweep", "app", "bench"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().string();

@@ -57,8 +57,10 @@ void join(Values& all, const Values& more) {
 Values run_placements(const Program& program, const Values& inputs, std::int64_t steps, MemoryTransport& transport,
                       int processes, const LoadModule& load) {
   std::vector<Values> of_each(static_cast<std::size_t>(processes));
+  transport.counts = false;
   on_each_process(transport, processes, [&](int p) {
     const std::unique_ptr<Module> module = load({{p, processes}, &transport.end(p)});
+    transport.count_from_here();
     NamedValues named(*module);
     for (const Input& input : program.inputs) named.set_each(input.name, inputs.at(input.name));
     named.run(steps);
@@ -81,6 +83,11 @@ Values run_placements(std::shared_ptr<const Program> program, const Values& inpu
   Values all = run_placements(*program, inputs, how.steps, transport, processes, load);
   if (sent != nullptr) *sent = transport.bytes();
   return all;
+}
+
+std::shared_ptr<const Program> sum_of_rows(const std::string& columns) {
+  return program_of("mesh a=4\nbatch %x:f32[6," + columns +
+                    "]{a}\n%r = reduce_sum[dims=[0]] %x\n%s = psum[axes={a}] %r\nreturn s = %s\n");
 }
 
 std::string every_collective(const std::string& mesh, const std::string& more) {
@@ -288,6 +295,31 @@ TEST_CASE("shards along some of the axes are received once, and no whole sum is 
   CHECK(sent("a", 8) == 7 * bucket + 3 * bucket + 8 * bucket / 2);
   CHECK(sent("a", 4) == 3 * bucket + bucket + 4 * bucket / 2);
   CHECK(sent("a", 2) == bucket + 2 * bucket / 2);
+}
+
+TEST_CASE("the steps of ranks count the bytes that processes send", "[runtime][placements]") {
+  // Devices along `b` have sums of their own, so the arrays of the bucket are summed one by one.
+  const auto buckets = test::program_of(
+      "mesh a=4 b=2\nbatch %x:f32[5,7]{a, b}\n%h = reduce_sum[dims=[0]] %x\n%p = pack[elements=192] %h, %x\n"
+      "%s = psum[axes={a}] %p\nreturn s = %s\n");
+  for (const auto& program : {test::program_of(test::every_collective("a=2 b=6")), shards_of_a_sum("a=2 b=4", "b"),
+                              shards_of_a_sum("a=4 b=2", "b"), buckets}) {
+    for (const int processes : {2, 3, 4}) {
+      const std::int64_t blocks = program->mesh.devices();
+      std::size_t sent = 0, counted = 0, received = 0;
+      test::run_placements(program, test::uneven_inputs(*program, 8),
+                           {1, false, 1, false, KernelChoice::best, 8, blocks}, processes, {}, &sent);
+      for (int process = 0; process < processes; ++process) {
+        const auto planned =
+            CpuBackend(CpuBackendOptions()).plan({{{"test", program, 1}}, false, 1, blocks}, {{process, processes}});
+        for (const auto& [equation, steps] : planned->report(0).rank_steps) {
+          for (const RankStep& step : steps) counted += step.sent, received += step.received;
+        }
+      }
+      CHECK(counted == sent);
+      CHECK(received == sent);
+    }
+  }
 }
 
 TEST_CASE("every collective gives the same bits on any number of processes", "[runtime][placements]") {

@@ -35,6 +35,17 @@ class MemoryTransport {
   // Called by the receiving process for each message that it has received.
   std::function<void(int from, int to)> received;
 
+  // Whether messages are counted and tampered with. If it is false at the start, that begins when every process has
+  // called count_from_here(): then modules are loaded.
+  bool counts = true;
+  void count_from_here() {
+    std::unique_lock lock(mutex_);
+    if (++counting_ == static_cast<int>(ends_.size())) counts = true;
+    arrived_.notify_all();
+    arrived_.wait(lock, [&] { return stopped_ || counts; });
+    if (!counts) throw std::runtime_error("another placement has failed");
+  }
+
   // Ends all waits: a placement has failed.
   void stop() {
     const std::lock_guard lock(mutex_);
@@ -53,9 +64,11 @@ class MemoryTransport {
       std::unique_lock lock(all_.mutex_);
       for (const Outgoing& message : sends) {
         std::vector<std::byte> copy(message.memory, message.memory + message.bytes);
-        if (all_.tamper) all_.tamper(process_, message.to, copy);
-        all_.bytes_ += message.bytes;
-        ++all_.messages_;
+        if (all_.counts) {
+          if (all_.tamper) all_.tamper(process_, message.to, copy);
+          all_.bytes_ += message.bytes;
+          ++all_.messages_;
+        }
         all_.queues_[static_cast<std::size_t>(process_ * processes_ + message.to)].push_back(std::move(copy));
       }
       all_.arrived_.notify_all();
@@ -114,7 +127,7 @@ class MemoryTransport {
   std::vector<std::deque<std::vector<std::byte>>> queues_;  // by sender and receiver
   std::vector<std::unique_ptr<End>> ends_;
   bool stopped_ = false;
-  int watching_ = 0;
+  int watching_ = 0, counting_ = 0;  // processes
   std::size_t bytes_ = 0, messages_ = 0;
 };
 
@@ -138,6 +151,9 @@ void on_each_process(MemoryTransport& transport, int processes, F&& f) {
     if (failure) std::rethrow_exception(failure);
   }
 }
+
+// The sum of the rows, of so many columns, of four devices.
+std::shared_ptr<const Program> sum_of_rows(const std::string& columns);
 
 // A program with every collective on axes `a` and `b` of this mesh, such as "a=2 b=6", and with the lines `more`.
 std::string every_collective(const std::string& mesh, const std::string& more = "");

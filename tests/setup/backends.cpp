@@ -13,18 +13,18 @@ using namespace pmaptrain::testing;
 namespace {
 
 // Trains on both, and compares what they told and what they left.
-void check_same_training(train::Setup setup) {
+void check_same_training(setup::Setup setup) {
   const TemporaryFolder root;
   setup.loaded.spec.mesh.workers = 2;
   const Trained expected = train_setup_in(root / "cpu", setup);
   setup.loaded.spec.mesh.backend = spec::Backend::reference;
   const Trained found = train_setup_in(root / "reference", setup);
   check_same_training(found, expected);
-  const auto evaluated = expected.of<train::Evaluated>();
+  const auto evaluated = expected.of<run::Evaluated>();
   if (evaluated.empty()) return;
   // A checkpoint that one backend wrote is read by the other.
-  const train::Evaluation again =
-      train::evaluate_checkpoint(setup.loaded, root / "cpu", "last", evaluated.back().split).front();
+  const evaluate::Evaluation again =
+      evaluate::evaluate_checkpoint(setup.loaded, root / "cpu", "last", evaluated.back().split).front();
   CHECK(again.examples == evaluated.back().examples);
   check_near(again.measures, evaluated.back().measures);
 }
@@ -68,15 +68,15 @@ TEST_CASE("masks, microbatches, dropout, optimizers and meshes train on the refe
 
 TEST_CASE("what every backend needs is what it allocates, on every shipped config", "[setup]") {
   for (const std::string& config : shipped_configs()) {
-    const train::Setup setup = shortened(config, KernelChoice::reference);
+    const setup::Setup setup = shortened(config, KernelChoice::reference);
     for (const BackendKind kind : host_backends) {
       INFO(config << " on " << to_string(kind));
       const std::unique_ptr<Backend> backend = make_backend(kind, {.workers = 2});
-      const Source source = train::run_source(setup);
+      const Source source = setup::run_source(setup);
       const std::unique_ptr<Planned> plan = backend->plan(source);
       const MemoryNeeds needs = plan->needs();
       const std::unique_ptr<Module> module = std::move(*plan).load();
-      train::set_initial_values(*module, setup);
+      setup::set_initial_values(*module, setup);
       for (std::size_t entry = 0; entry < source.entries.size(); ++entry) module->wait(module->submit(entry, 0));
       const auto planned = static_cast<double>(needs.total() - needs.programs);
       CHECK(static_cast<double>(module->allocated()) == Approx(planned).epsilon(0.02));

@@ -29,7 +29,7 @@ struct Examples {
     folder.write("test.csv", test);
   }
 
-  train::Setup setup(const std::string& loss, int outputs) const {
+  setup::Setup setup(const std::string& loss, int outputs) const {
     return setup_of_text(R"(
 mesh: {axes: {devices: 4}}
 data:
@@ -56,16 +56,16 @@ TEST_CASE("balanced class weights train and evaluate as the list that they are",
     const auto setup = [&, name = std::string(loss), count = outputs](const std::string& options) {
       return examples.setup(name + ": {" + options + "}", count);
     };
-    const train::Setup balanced = setup("class_weights: balanced");
+    const setup::Setup balanced = setup("class_weights: balanced");
     const Trained trained = train_setup_in(examples.folder / loss, balanced);
     CHECK(trained.same_bits(train_setup(setup("class_weights: [0.75, 1.5]"))));
     CHECK_FALSE(trained.same_bits(train_setup(setup(""))));
-    CHECK(train::load_run_state(fs::path(examples.folder / loss) / "checkpoints/last").encoding.class_weights ==
+    CHECK(run::load_run_state(fs::path(examples.folder / loss) / "checkpoints/last").encoding.class_weights ==
           std::vector<double>{0.75, 1.5});
     CHECK(test::contains(balanced.loaded.resolved, "class_weights: balanced"));
     // By the checkpoint, though the test split has another balance.
     fs::rename(examples.folder / "train.csv", examples.folder / "away.csv");
-    const auto evaluated = train::evaluate_checkpoint(balanced.loaded, examples.folder / loss, "last", "test");
+    const auto evaluated = evaluate::evaluate_checkpoint(balanced.loaded, examples.folder / loss, "last", "test");
     fs::rename(examples.folder / "away.csv", examples.folder / "train.csv");
     CHECK(evaluated.front().measures == trained.result().final_measures.back().second);
   }

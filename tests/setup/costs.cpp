@@ -9,6 +9,8 @@
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/report/plan_report.h"
+#include "core/setup/programs.h"
+#include "core/setup/start.h"
 #include "core/train/resources.h"
 #include "tests/catch.h"
 #include "tests/runtime/allocations.h"
@@ -90,14 +92,14 @@ class Counted : public CpuKernel {
 };
 
 // Of one step of one worker: what kernels did, by their ops.
-std::map<std::string, double> counted_flops(const train::Setup& setup) {
+std::map<std::string, double> counted_flops(const setup::Setup& setup) {
   std::map<std::string, double> flops;
   CpuBackendOptions options{.workers = 1};
   options.make_kernel = [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
     return std::make_unique<Counted>(make_cpu_kernel(op, request), flops_of(op, request),
                                      flops[std::string(op.name())]);
   };
-  run(*load_step(setup, options));
+  take_steps(*load_step(setup, options));
   return flops;
 }
 
@@ -123,9 +125,9 @@ TEST_CASE("the operations of a step are those that its kernels carry out, howeve
     for (const std::string& option :
          {std::string("seed=0"), std::string("data.microbatches=2"), axis + "2", axis + "1"}) {
       INFO((images ? "cnn.yaml " : "linear_regression.yaml ") << option);
-      const train::Setup setup = images ? small_cnn({option}) : setup_of_config("linear_regression.yaml", {option});
+      const setup::Setup setup = images ? small_cnn({option}) : setup_of_config("linear_regression.yaml", {option});
       const std::map<std::string, double> counted = counted_flops(setup);
-      const double said = train::cost_of(*setup.training).flops;
+      const double said = setup::cost_of(*setup.training).flops;
       // Each device adds up its microbatches' sums in the program, each piece of rows in the plan.
       const double done = sum(counted) + reduction_flops(*setup.training);
       const double added = option == "data.microbatches=2" ? 2 * reduction_flops(*setup.training) : 0;
@@ -175,32 +177,34 @@ double given_by_a_device(const cpu::Plan& plan) {
 }
 
 TEST_CASE("what a device sends is what the plan takes from it", "[setup]") {
-  for (const train::Setup& setup :
+  for (const setup::Setup& setup :
        {setup_of_config("linear_regression.yaml"), setup_of_config("linear_regression.yaml", {"data.microbatches=4"}),
         small_cnn(), small_cnn({"data.microbatches=2"}), small_cnn({"mesh.axes.devices=2"})}) {
-    const train::StepCost cost = train::cost_of(*setup.training);
+    const setup::StepCost cost = setup::cost_of(*setup.training);
     REQUIRE(cost.wire_bytes.size() == 1);
     CHECK(cost.wire_bytes[0].second == given_by_a_device(cpu::make_plan(setup.training)));
   }
 }
 
 // The bytes that each process sends in a step, counted by the transport, and those that its plan says.
-void check_sent(const train::Setup& setup, int processes) {
+void check_sent(const setup::Setup& setup, int processes) {
   INFO(processes << " processes");
   test::MemoryTransport transport(processes);
+  transport.counts = false;
   std::vector<std::size_t> counted(static_cast<std::size_t>(processes)), said = counted;
   std::mutex mutex;
   transport.tamper = [&](int from, int, std::vector<std::byte>& message) {  // called one at a time
     counted[static_cast<std::size_t>(from)] += message.size();
   };
   test::on_each_process(transport, processes, [&](int process) {
-    train::PlannedSource step = train::plan_source(setup.spec().mesh, train::step_source(setup), KernelChoice::best,
+    setup::PlannedSource step = setup::plan_source(setup.spec().mesh, setup::step_source(setup), KernelChoice::best,
                                                    {{process, processes}, &transport.end(process)});
-    const std::size_t bytes = step.planned->report(train::train_entry).sent_bytes;
+    const std::size_t bytes = step.planned->report(setup::train_entry).sent_bytes;
     const std::unique_ptr<Module> module = std::move(*step.planned).load();
-    train::set_initial_values(*module, setup);
-    train::fill_first_batch(*module, setup);
-    run(*module, 3);
+    transport.count_from_here();
+    setup::set_initial_values(*module, setup);
+    setup::fill_first_batch(*module, setup);
+    take_steps(*module, 3);
     const std::lock_guard lock(mutex);
     said[static_cast<std::size_t>(process)] = 3 * bytes;
   });
@@ -229,16 +233,14 @@ TEST_CASE("a run holds the memory that was estimated, and little more", "[setup]
   for (const char* const devices : {"2", "8"}) {
     for (const char* const batch : {"16", "64"}) {
       INFO(devices << " devices, batches of " << batch);
-      const train::Setup setup =
+      const setup::Setup setup =
           small_cnn({std::string("mesh.axes.devices=") + devices, std::string("data.batch_size=") + batch,
                      "mesh.workers=2", "data.source.synthetic_images.test=64"});
-      const train::MemoryEstimate estimate =
-          train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs());
+      const setup::MemoryEstimate estimate =
+          train::estimate_memory(setup, setup::backend_of(setup.spec().mesh)->plan(setup::run_source(setup))->needs());
       const test::Heap heap = test::watch_heap([&] { train_setup(setup); });
-      CHECK(estimate.total == estimate.parameters + estimate.optimizer + estimate.gradients + estimate.activations +
-                                  estimate.batch + estimate.kernels + estimate.programs + estimate.snapshot);
       // The programs are made before the run.
-      const auto planned = static_cast<std::int64_t>(estimate.total - estimate.kernels - estimate.programs);
+      const auto planned = static_cast<std::int64_t>(estimate.total() - estimate.kernels - estimate.programs);
       CHECK(heap.peak_bytes > planned * 9 / 10);
       // Kernels' scratch memory takes about as much whatever the batch; their code is no heap.
       constexpr std::int64_t scratch = 1 << 20;

@@ -1,9 +1,10 @@
 // Initial values from files of other programs: names, layouts and element types.
-#include "core/setup/initial_names.h"
-
 #include <cstring>
 
+#include "core/layers/conv.h"
+#include "core/layers/reshape.h"
 #include "core/model/layout.h"
+#include "core/setup/initial/names.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
 #include "tests/files.h"
@@ -20,24 +21,24 @@ namespace {
 class ForeignFile {
  public:
   ForeignFile() {
-    spec::Conv conv;
+    layers::Conv conv;
     conv.features = 4;
     conv.kernel_size = {1, 2};
-    spec_ = network({layer("conv_0", conv), layer("flatten_0", spec::Flatten{}), layer("head", spec::Dense{3})});
-    spec_.model.initial_from = spec::InitialFrom{path};
-    spec_.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
-    from().layout = spec::ParameterLayout::torch;
+    net_ = network({layer("conv_0", conv), layer("flatten_0", layers::Flatten{}), layer("head", layers::Dense{3})});
+    spec_.initial_from = spec::InitialFrom{path};
+    spec_.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+    from().layout = model::ParameterLayout::torch;
   }
-  spec::InitialFrom& from() { return *spec_.model.initial_from; }
-  model::Model model() const { return model::make_model(spec_, {DType::f32, {2, 3, 2}}, labels); }
+  spec::InitialFrom& from() { return *spec_.initial_from; }
+  model::Model model() const { return model::make_model(net_, {DType::f32, {2, 3, 2}}, labels); }
 
   // A file in the layout of `from`, with elements that differ all over the model, under these names.
-  train::Tensors whole(const std::map<std::string, std::string>& names = {}, DType dtype = DType::f32) const {
-    train::Tensors tensors;
+  run::Tensors whole(const std::map<std::string, std::string>& names = {}, DType dtype = DType::f32) const {
+    run::Tensors tensors;
     double next = 1;
     const model::Model of = model();
     for (const model::Parameter& parameter : of.parameters) {
-      const model::StoredParameter order = model::stored(parameter, spec_.model.initial_from->layout);
+      const model::StoredParameter order = model::stored(parameter, spec_.initial_from->layout);
       Numbers values(static_cast<std::size_t>(numel(parameter.shape)));
       for (double& value : values) value = next++;
       const auto name = names.find(order.name);
@@ -47,10 +48,10 @@ class ForeignFile {
     return tensors;
   }
   // All values, in the order of the model's parameters: 1, 2, 3, ... of a whole file.
-  Numbers load(const train::Tensors& tensors) {
+  Numbers load(const run::Tensors& tensors) {
     write_tensors(path, tensors);
     const model::Model of = model();
-    const train::InitialValues initial(of, spec_.model, 0);
+    const setup::InitialValues initial(of, spec_, 0);
     note = initial.note();
     Numbers all;
     for (const model::Parameter& parameter : of.parameters) {
@@ -59,7 +60,7 @@ class ForeignFile {
     }
     return all;
   }
-  std::string refusal(const train::Tensors& tensors, ExitStatus status = ExitStatus::data) {
+  std::string refusal(const run::Tensors& tensors, ExitStatus status = ExitStatus::data) {
     std::string text = test::refusal([&] { load(tensors); }, status);
     for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos;) text.replace(at, path.size(), "FILE");
     return text;
@@ -70,7 +71,8 @@ class ForeignFile {
   std::string note;
 
  private:
-  spec::Spec spec_;
+  Network net_;
+  spec::ModelSpec spec_;
 };
 
 // 1, 2, 3, ...: of kernel (1,2,2,4), bias (4), kernel (24,3) and bias (3).
@@ -93,10 +95,10 @@ TEST_CASE("a file in PyTorch's layout is read under PyTorch's names, transposed 
 TEST_CASE("tensors are renamed, one by one or by patterns, and those that nothing takes are listed", "[setup]") {
   ForeignFile file;
   using spec::Rename;
-  train::Tensors tensors = file.whole({{"conv_0.weight", "module.features.0.weight"},
-                                       {"conv_0.bias", "module.features.0.bias"},
-                                       {"head.weight", "module.fc.weight"},
-                                       {"head.bias", "module.fc.bias"}});
+  run::Tensors tensors = file.whole({{"conv_0.weight", "module.features.0.weight"},
+                                     {"conv_0.bias", "module.features.0.bias"},
+                                     {"head.weight", "module.fc.weight"},
+                                     {"head.bias", "module.fc.bias"}});
   tensors["module.bn.steps"] = {DType::i64, {}, std::vector<std::byte>(8)};
   // PyTorch's batch norms have this one, which nobody misses.
   tensors["module.bn.num_batches_tracked"] = {DType::i64, {}, std::vector<std::byte>(8)};
@@ -119,11 +121,11 @@ TEST_CASE("tensors are renamed, one by one or by patterns, and those that nothin
 
 TEST_CASE("transpose lists what a file has transposed, in place of what its layout has so", "[setup]") {
   ForeignFile file;
-  file.from().layout = spec::ParameterLayout::flax;
-  train::Tensors tensors = file.whole();
+  file.from().layout = model::ParameterLayout::flax;
+  run::Tensors tensors = file.whole();
   const model::Model model = file.model();
-  const model::StoredParameter turned = model::stored(model.parameters[2], spec::ParameterLayout::flax, true);
-  train::Tensor& head = tensors.at("head.kernel");
+  const model::StoredParameter turned = model::stored(model.parameters[2], model::ParameterLayout::flax, true);
+  run::Tensor& head = tensors.at("head.kernel");
   head = {DType::f32, turned.shape, model::to_stored(turned, head.bytes, sizeof(float))};
   CHECK(file.refusal(tensors) ==
         "FILE has 'head.kernel' as f32[3,24]; the parameter is f32[24,3] | layout: torch reads kernels as PyTorch "
@@ -132,10 +134,10 @@ TEST_CASE("transpose lists what a file has transposed, in place of what its layo
   CHECK(file.load(tensors) == all_numbers());
 
   // A file of PyTorch with (in, out) in its dense layers.
-  file.from().layout = spec::ParameterLayout::torch;
+  file.from().layout = model::ParameterLayout::torch;
   file.from().transpose.reset();
   tensors = file.whole();
-  const model::StoredParameter straight = model::stored(model.parameters[2], spec::ParameterLayout::torch, false);
+  const model::StoredParameter straight = model::stored(model.parameters[2], model::ParameterLayout::torch, false);
   Numbers values(72);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i + 21);
   tensors.at("head.weight") = {DType::f32, straight.shape,
@@ -155,8 +157,8 @@ TEST_CASE("elements of f16 and bf16 are widened without a change of their values
 
   // f16 is no element type of the program: the header of a file of as many bf16 is changed.
   const auto halves = [&](const std::vector<std::uint16_t>& bits) {
-    train::Tensors tensors = file.whole();
-    train::Tensor& bias = tensors.at("head.bias");
+    run::Tensors tensors = file.whole();
+    run::Tensor& bias = tensors.at("head.bias");
     bias.dtype = DType::bf16;
     bias.bytes.resize(bits.size() * sizeof(std::uint16_t));
     std::memcpy(bias.bytes.data(), bits.data(), bias.bytes.size());
@@ -167,7 +169,7 @@ TEST_CASE("elements of f16 and bf16 are widened without a change of their values
     const model::Model model = file.model();
     spec::ModelSpec from;
     from.initial_from = file.from();
-    return to_numbers(train::InitialValues(model, from, 0).of(model.parameters[3]), DType::f32);
+    return to_numbers(setup::InitialValues(model, from, 0).of(model.parameters[3]), DType::f32);
   };
   CHECK(halves({0x3C00, 0xC100, 0x7BFF}) == Numbers{1, -2.5, 65504});
   CHECK(halves({0x0001, 0x83FF, 0x8000}) == Numbers{0x1p-24, -1023 * 0x1p-24, -0.0});
@@ -224,28 +226,28 @@ TEST_CASE("names that match nothing, or that two tensors would have, are refused
 TEST_CASE("a file in the other layout is refused where its kernels are square, by its metadata or names", "[setup]") {
   const test::TemporaryFolder folder;
   const std::string path = folder / "theirs.safetensors";
-  spec::Spec spec = network({layer("head", spec::Dense{2})});
-  spec.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+  const model::Model model = model::make_model(network({layer("head", layers::Dense{2})}), {DType::f32, {2}}, labels);
+  spec::ModelSpec spec;
+  spec.init_place = {"net.yaml", 8, 3, 4, "init: x"};
   const std::vector<std::byte> kernel = to_bytes({1, 2, 3, 4}, DType::f32), bias = to_bytes({5, 6}, DType::f32);
   // The kernel that is taken from a file with a tensor of this name, or why none is.
   const auto taken = [&](spec::InitialFrom from, const std::string& name, const std::string& format) -> std::string {
-    const std::vector<train::TensorView> tensors{{name, DType::f32, {2, 2}, kernel},
-                                                 {"head.bias", DType::f32, {2}, bias}};
+    const std::vector<run::TensorView> tensors{{name, DType::f32, {2, 2}, kernel},
+                                               {"head.bias", DType::f32, {2}, bias}};
     std::map<std::string, std::string> metadata;
     if (!format.empty()) metadata["format"] = format;
     std::filesystem::remove(path);
-    train::FileWriter file(path);
-    train::write_safetensors(
-        file, tensors, [&](const train::TensorView& tensor) { file.write(tensor.bytes); }, metadata);
+    run::FileWriter file(path);
+    run::write_safetensors(
+        file, tensors, [&](const run::TensorView& tensor) { file.write(tensor.bytes); }, metadata);
     file.close();
     from.path = path;
-    if (name != "head.kernel" && from.layout == spec::ParameterLayout::flax) {
+    if (name != "head.kernel" && from.layout == model::ParameterLayout::flax) {
       from.rename = {spec::Rename{{name}, "head.kernel"}};
     }
-    spec.model.initial_from = from;
-    const model::Model model = model::make_model(spec, {DType::f32, {2}}, labels);
+    spec.initial_from = from;
     try {
-      const Numbers values = to_numbers(train::InitialValues(model, spec.model, 0).of(model.parameters[0]), DType::f32);
+      const Numbers values = to_numbers(setup::InitialValues(model, spec, 0).of(model.parameters[0]), DType::f32);
       return values == Numbers{1, 2, 3, 4} ? "as it is" : values == Numbers{1, 3, 2, 4} ? "transposed" : "other";
     } catch (const Error& error) {
       CHECK(error.status() == ExitStatus::data);
@@ -254,8 +256,8 @@ TEST_CASE("a file in the other layout is refused where its kernels are square, b
     }
   };
   spec::InitialFrom torch{path}, flax{path};
-  torch.layout = spec::ParameterLayout::torch;
-  flax.layout = spec::ParameterLayout::flax;
+  torch.layout = model::ParameterLayout::torch;
+  flax.layout = model::ParameterLayout::flax;
   const std::string of_flax =
       "; layout: torch would transpose 'head.kernel' [2,2] | layout: flax reads it as it is; "
       "if kernels are transposed in it, init.from.transpose lists them";

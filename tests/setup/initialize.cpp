@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/layers/batch_norm.h"
 #include "core/run/files/safetensors.h"
 #include "tests/catch.h"
 #include "tests/files.h"
@@ -16,14 +17,14 @@ using namespace pmaptrain::testing;
 namespace {
 
 Numbers drawn(const std::string& name, std::uint64_t seed, std::int64_t fan_in = 100, std::int64_t count = 20000) {
-  const model::Parameter parameter{name, {count}, model::initializer_of(spec::KernelInit(), {fan_in, 1}), {}};
-  return to_numbers(train::draw(parameter, seed, DType::f64), DType::f64);
+  const model::Parameter parameter{name, {count}, layers::KernelInit()({fan_in, 1}), {}};
+  return to_numbers(setup::draw(parameter, seed, DType::f64), DType::f64);
 }
 
 std::map<std::string, std::vector<std::byte>> initial_values(const model::Model& model, const spec::ModelSpec& spec,
                                                              std::uint64_t seed) {
   std::map<std::string, std::vector<std::byte>> values;
-  const train::InitialValues initial(model, spec, seed);
+  const setup::InitialValues initial(model, spec, seed);
   for (const model::Parameter& parameter : model.parameters) values[parameter.name] = initial.of(parameter);
   return values;
 }
@@ -47,7 +48,7 @@ TEST_CASE("LeCun normal values have variance 1 / fan_in and stop at two deviatio
 
 TEST_CASE("drawn values have the distribution of their initializer", "[setup]") {
   const auto values_of = [](const model::Initializer& init) {
-    return to_numbers(train::draw({"a.kernel", {100, 200}, init, {}}, 3, DType::f64), DType::f64);
+    return to_numbers(setup::draw({"a.kernel", {100, 200}, init, {}}, 3, DType::f64), DType::f64);
   };
   struct Moments {
     double mean = 0, deviation = 0, least = 0, largest = 0;
@@ -91,7 +92,7 @@ TEST_CASE("the columns of an orthogonal kernel are orthogonal and of its length,
     // A convolution's rows are those of all places.
     const Shape shape = rows == 30 ? Shape{5, 6, columns} : Shape{rows, columns};
     const model::Initializer init{model::InitializerKind::orthogonal, 1.5, 0, columns};
-    const Numbers q = to_numbers(train::draw({"a.kernel", shape, init, {}}, 3, DType::f64), DType::f64);
+    const Numbers q = to_numbers(setup::draw({"a.kernel", shape, init, {}}, 3, DType::f64), DType::f64);
     const bool by_columns = columns <= rows;
     const std::int64_t count = std::min(rows, columns), length = std::max(rows, columns);
     const auto at = [&](std::int64_t vector, std::int64_t i) {
@@ -123,14 +124,14 @@ TEST_CASE("large parameters are drawn by several threads, which changes no value
 }
 
 TEST_CASE("model.init replaces the parameters that it names; biases begin at zero", "[setup]") {
-  spec::Spec spec = classifier(Mesh());
-  spec.model.initial_values["head.bias"] = {{3}, {0.5, -1.0, 2.0}, {}};
-  const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
-  auto values = initial_values(model, spec.model, 3);
+  const model::Model model = model::make_model(classifier(Mesh()), {DType::f32, {3}}, labels);
+  spec::ModelSpec spec;
+  spec.initial_values["head.bias"] = {{3}, {0.5, -1.0, 2.0}, {}};
+  auto values = initial_values(model, spec, 3);
   CHECK(values.size() == 4);
   CHECK(to_numbers(values["head.bias"], DType::f32) == Numbers{0.5, -1.0, 2.0});
   CHECK(to_numbers(values["dense_0.bias"], DType::f32) == Numbers(4, 0.0));
-  CHECK(values["dense_0.kernel"] == train::draw(model.parameters[0], 3, DType::f32));
+  CHECK(values["dense_0.kernel"] == setup::draw(model.parameters[0], 3, DType::f32));
 }
 
 namespace {
@@ -138,23 +139,23 @@ namespace {
 // Loads a file of these tensors as initial values of the classifier.
 class InitialFile {
  public:
-  InitialFile() { spec_.model.initial_from = spec::InitialFrom{path}; }
-  spec::InitialFrom& from() { return *spec_.model.initial_from; }
+  InitialFile() {
+    spec_.initial_from = spec::InitialFrom{path};
+    spec_.init_place = {"net.yaml", 8, 3, 4, "init: x"};
+  }
+  spec::InitialFrom& from() { return *spec_.initial_from; }
 
-  auto load(const train::Tensors& tensors) const {
+  auto load(const run::Tensors& tensors) const {
     testing::write_tensors(path, tensors);
-    return initial_values(model::make_model(spec_, {DType::f32, {3}}, labels), spec_.model, 0);
+    return initial_values(model_, spec_, 0);
   }
-  std::string note() const {
-    const model::Model model = model::make_model(spec_, {DType::f32, {3}}, labels);
-    return train::InitialValues(model, spec_.model, 0).note();
-  }
-  std::string refusal(const train::Tensors& tensors) const {
+  std::string note() const { return setup::InitialValues(model_, spec_, 0).note(); }
+  std::string refusal(const run::Tensors& tensors) const {
     try {
       load(tensors);
     } catch (const Error& error) {
       CHECK(error.status() == ExitStatus::data);
-      CHECK(error.diagnostics().front().place == spec_.model.init_place);
+      CHECK(error.diagnostics().front().place == spec_.init_place);
       return error.diagnostics().front().message + " | " + error.diagnostics().front().help;
     }
     return "accepted";
@@ -164,19 +165,16 @@ class InitialFile {
   const std::string path = folder / "initial.safetensors";
 
  private:
-  spec::Spec spec_ = [] {
-    spec::Spec spec = classifier(Mesh());
-    spec.model.init_place = {"net.yaml", 8, 3, 4, "init: x"};
-    return spec;
-  }();
+  const model::Model model_ = model::make_model(classifier(Mesh()), {DType::f32, {3}}, labels);
+  spec::ModelSpec spec_;
 };
 
-train::Tensor doubles(const Shape& shape, const Numbers& values) {
+run::Tensor doubles(const Shape& shape, const Numbers& values) {
   return {DType::f64, shape, to_bytes(values, DType::f64)};
 }
 
 // Every parameter of the classifier.
-train::Tensors whole_file() {
+run::Tensors whole_file() {
   return {{"dense_0.kernel", doubles({3, 4}, Numbers(12, 0.5))},
           {"dense_0.bias", doubles({4}, Numbers(4, 0.0))},
           {"head.kernel", doubles({4, 3}, Numbers(12, 0.25))},
@@ -188,7 +186,7 @@ train::Tensors whole_file() {
 TEST_CASE("a file of initial values fits the model by name and shape, or says what does not", "[setup]") {
   const InitialFile file;
   CHECK(to_numbers(file.load(whole_file()).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
-  train::Tensors narrow = whole_file();
+  run::Tensors narrow = whole_file();
   narrow["head.bias"] = {DType::bf16, {3}, to_bytes({1.5, -2.0, 3.25}, DType::bf16)};
   CHECK(to_numbers(file.load(narrow).at("head.bias"), DType::f32) == Numbers{1.5, -2.0, 3.25});
   narrow["head.bias"] = {DType::bf16, {3}, to_bytes({1.5, std::numeric_limits<double>::infinity(), 0}, DType::bf16)};
@@ -203,7 +201,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
             " has 'head.bias' as f64[3,1]; the parameter is f32[3]; it lacks 'dense_0.bias' f32[4], 'dense_0.kernel' "
             "f32[3,4], 'head.kernel' f32[4,3], parameters of this model | change the layer's sizes");
   // All that does not fit is told at once, with the shorter of include and exclude.
-  train::Tensors other_head = whole_file();
+  run::Tensors other_head = whole_file();
   other_head.erase("head.kernel");
   other_head.erase("head.bias");
   other_head["top.kernel"] = doubles({4, 2}, Numbers(8, 0.25));
@@ -214,7 +212,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
             "no parameter of this model; it lacks 'head.bias' f32[3], 'head.kernel' f32[4,3], parameters of this model "
             "| change the layer's sizes; or take what fits: init: {from: {path: ..., include: [\"dense_0.kernel\"]}}");
   // A list of layers under another name is renamed, not left out.
-  train::Tensors renamed = whole_file();
+  run::Tensors renamed = whole_file();
   for (const char* const name : {"kernel", "bias"}) {
     renamed[std::string("body.first.") + name] = renamed.at(std::string("dense_0.") + name);
     renamed.erase(std::string("dense_0.") + name);
@@ -224,7 +222,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
       "\"dense_0.*\"}}}"));
   renamed["body.first.bias"] = doubles({5}, Numbers(5, 0.0));
   CHECK_FALSE(test::contains(file.refusal(renamed), "rename"));
-  train::Tensors other_bias = whole_file();
+  run::Tensors other_bias = whole_file();
   other_bias["head.bias"] = doubles({5}, Numbers(5, 0.0));
   CHECK(file.refusal(other_bias)
             .ends_with(
@@ -233,7 +231,7 @@ TEST_CASE("a file of initial values fits the model by name and shape, or says wh
 
 TEST_CASE("a file of initial values has every parameter of the model, or says which it lacks", "[setup]") {
   const InitialFile file;
-  train::Tensors tensors = whole_file();
+  run::Tensors tensors = whole_file();
   const std::string help = "write every parameter, or name those that are to be drawn in init.from.exclude";
   tensors.erase("dense_0.kernel");
   CHECK(file.refusal(tensors) == file.path + " lacks 'dense_0.kernel' f32[3,4], a parameter of this model | " + help);
@@ -245,7 +243,7 @@ TEST_CASE("a file of initial values has every parameter of the model, or says wh
 TEST_CASE("initial values that are not finite as float32 are refused with their tensor and place", "[setup]") {
   const InitialFile file;
   const auto refusal = [&](double value) {
-    train::Tensors tensors = whole_file();
+    run::Tensors tensors = whole_file();
     Numbers values(12, 0.5);
     values[6] = value;
     tensors["dense_0.kernel"] = doubles({3, 4}, values);
@@ -261,7 +259,7 @@ TEST_CASE("initial values that are not finite as float32 are refused with their 
 TEST_CASE("patterns say which parameters are taken from a file, and a note says which were", "[setup]") {
   InitialFile file;
   file.from().exclude = {{"head.*"}};
-  train::Tensors tensors = whole_file();
+  run::Tensors tensors = whole_file();
   tensors["head.kernel"] = doubles({2, 2}, Numbers(4, 0.0));  // of another shape, which does not matter
   tensors["head.old"] = doubles({1}, {0.0});
   const auto values = file.load(tensors);
@@ -298,12 +296,12 @@ TEST_CASE("a file of which nothing is taken is refused", "[setup]") {
   CHECK(test::refusal([&] { file.load(whole_file()); }, ExitStatus::usage) ==
         "model.init.from takes none of the parameters of this model from " + file.path +
             " | include and exclude choose by the names of this model, such as 'dense_0.kernel'");
-  const auto help = [&](const train::Tensors& tensors) {
+  const auto help = [&](const run::Tensors& tensors) {
     const std::string text = test::refusal([&] { file.load(tensors); }, ExitStatus::usage);
     return text.substr(text.find(" | ") + 3);
   };
   // Only what the file has is proposed: another name, or what there is.
-  train::Tensors renamed = whole_file();
+  run::Tensors renamed = whole_file();
   for (const char* const name : {"kernel", "bias"}) {
     renamed[std::string("body.") + name] = renamed.at(std::string("head.") + name);
     renamed.erase(std::string("head.") + name);
@@ -317,16 +315,18 @@ TEST_CASE("a file of which nothing is taken is refused", "[setup]") {
 
 TEST_CASE("where running statistics alone fit, they are not proposed, because no parameter would be taken", "[setup]") {
   const test::TemporaryFolder folder;
-  spec::BatchNorm norm;
+  layers::BatchNorm norm;
   norm.use_scale = norm.use_bias = false;
-  spec::Spec spec = testing::network({testing::layer("norm", norm), testing::layer("head", spec::Dense{3})});
-  spec.model.initial_from = spec::InitialFrom{folder / "initial.safetensors"};
-  testing::write_tensors(spec.model.initial_from->path, {{"norm.mean", doubles({3}, Numbers(3, 0.5))},
-                                                         {"norm.var", doubles({3}, Numbers(3, 2.0))},
-                                                         {"head.kernel", doubles({5, 3}, Numbers(15, 0.25))},
-                                                         {"head.bias", doubles({5}, Numbers(5, 0.0))}});
-  const model::Model model = model::make_model(spec, {DType::f32, {3}}, labels);
-  CHECK(test::refusal([&] { initial_values(model, spec.model, 0); }, ExitStatus::data)
+  const model::Model model =
+      model::make_model(testing::network({testing::layer("norm", norm), testing::layer("head", layers::Dense{3})}),
+                        {DType::f32, {3}}, labels);
+  spec::ModelSpec spec;
+  spec.initial_from = spec::InitialFrom{folder / "initial.safetensors"};
+  testing::write_tensors(spec.initial_from->path, {{"norm.mean", doubles({3}, Numbers(3, 0.5))},
+                                                   {"norm.var", doubles({3}, Numbers(3, 2.0))},
+                                                   {"head.kernel", doubles({5, 3}, Numbers(15, 0.25))},
+                                                   {"head.bias", doubles({5}, Numbers(5, 0.0))}});
+  CHECK(test::refusal([&] { initial_values(model, spec, 0); }, ExitStatus::data)
             .ends_with("the parameter is f32[3,3] | change the layer's sizes"));
 }
 
@@ -336,9 +336,9 @@ TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
   const Trained first = train_setup_in(run, setup_of_text(small_images));
   const auto initial = [&](const std::string& from, std::vector<std::string> more = {}) {
     more.push_back("model.init={from: " + from + "}");
-    const train::Setup setup = setup_of_text(small_images, more);
-    const train::InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
-    train::Tensors found;
+    const setup::Setup setup = setup_of_text(small_images, more);
+    const setup::InitialValues values(setup.model, setup.spec().model, setup.spec().seed);
+    run::Tensors found;
     for (const model::Parameter& parameter : setup.model.parameters) {
       found[parameter.name] = {setup.model.dtype, parameter.shape, values.of(parameter)};
     }
@@ -379,22 +379,22 @@ TEST_CASE("a run begins with a checkpoint of another run", "[setup]") {
 TEST_CASE("of a checkpoint with averaged weights those are taken, unless the raw ones are asked for", "[setup]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
-  const train::Setup setup = setup_of_text(small_images, {"train.ema={decay: 0.5}"});
+  const setup::Setup setup = setup_of_text(small_images, {"train.ema={decay: 0.5}"});
   const Trained trained = train_setup_in(run, setup);
   const auto initial = [&](const std::string& from) {
-    const train::Setup next = setup_of_text(small_images, {"model.init={from: " + from + "}"});
-    const train::InitialValues values(next.model, next.spec().model, next.spec().seed);
-    train::Tensors found;
+    const setup::Setup next = setup_of_text(small_images, {"model.init={from: " + from + "}"});
+    const setup::InitialValues values(next.model, next.spec().model, next.spec().seed);
+    run::Tensors found;
     for (const model::Parameter& parameter : next.model.parameters) {
       found[parameter.name] = {next.model.dtype, parameter.shape, values.of(parameter)};
     }
     return found;
   };
-  CHECK(initial(run) == train::read_safetensors(run + "/checkpoints/last/ema.safetensors"));
+  CHECK(initial(run) == run::read_safetensors(run + "/checkpoints/last/ema.safetensors"));
   CHECK(initial("{path: " + run + ", weights: raw}") == trained.parameters);
   CHECK(initial(run) != trained.parameters);
   const auto measures = [&](spec::Weights weights) {
-    return train::evaluate_checkpoint(setup.loaded, run, "last", "test", weights).front().measures;
+    return evaluate::evaluate_checkpoint(setup.loaded, run, "last", "test", weights).front().measures;
   };
   CHECK(measures(spec::Weights::ema) != measures(spec::Weights::raw));
 }

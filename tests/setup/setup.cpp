@@ -9,7 +9,9 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/module.h"
-#include "core/setup/start.h"
+#include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/train/resources.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -20,8 +22,8 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-data::BatchPlan batches_of(std::int64_t global, std::int64_t steps_per_epoch) {
-  data::BatchPlan batch;
+BatchPlan batches_of(std::int64_t global, std::int64_t steps_per_epoch) {
+  BatchPlan batch;
   batch.global = global;
   batch.steps_per_epoch = steps_per_epoch;
   return batch;
@@ -33,7 +35,7 @@ std::string refusal(F&& action, ExitStatus expected = ExitStatus::usage) {
 }
 
 std::string refused_duration(std::int64_t count, spec::Unit unit) {
-  return refusal([&] { train::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration"); });
+  return refusal([&] { step::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration"); });
 }
 
 constexpr std::size_t mebi = 1024 * 1024;
@@ -67,7 +69,7 @@ TEST_CASE("labels of the test split that the model has no output for are refused
 
 TEST_CASE("steps, epochs and examples are counted in steps", "[setup]") {
   const auto steps = [](std::int64_t count, spec::Unit unit) {
-    return train::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration");
+    return step::to_steps({count, unit, {}}, batches_of(16, 3), "train.duration");
   };
   CHECK(steps(7, spec::Unit::steps) == 7);
   CHECK(steps(7, spec::Unit::epochs) == 21);
@@ -122,7 +124,7 @@ TEST_CASE("one-hot targets that are none are refused with their row", "[setup]")
 }
 
 TEST_CASE("a timetable is in steps, and there is no evaluation without a test split", "[setup]") {
-  const train::Setup images = setup_of_text(
+  const setup::Setup images = setup_of_text(
       small_images, {"train.duration=2 epochs", "train.log_every=32 examples", "train.verify_replicas=5 steps"});
   CHECK(images.timetable.steps == 6);
   CHECK(images.timetable.steps_per_epoch == 3);
@@ -130,18 +132,18 @@ TEST_CASE("a timetable is in steps, and there is no evaluation without a test sp
   CHECK(images.timetable.eval_every == 3);
   CHECK(images.timetable.verify_every == 5);
   REQUIRE(images.evaluations.size() == 1);
-  const train::Setup linear = setup_of_config("linear_regression.yaml", {"train.eval_every=1 epoch"});
+  const setup::Setup linear = setup_of_config("linear_regression.yaml", {"train.eval_every=1 epoch"});
   CHECK(linear.timetable.eval_every == 0);
   CHECK(linear.evaluations.empty());
 }
 
 TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") {
   for (const char* const guard : {"halt", "skip"}) {
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, {std::string("train.on_nonfinite=") + guard,
                        "model.layers=[flatten, {name: epoch, dense: 4}, {name: d, dropout: 0.5}, {dense: 3}]",
                        "optimizer.sgd={momentum: 0.9}"});
-    const train::StepRoles& roles = setup.roles;
+    const step::StepRoles& roles = setup.roles;
     const std::vector<Variable> variables = variables_of(*setup.training);
     const auto input = [&](std::size_t index) { return std::string(variables.at(index).name); };
     const auto output = [&](std::size_t index) { return setup.training->outputs.at(index).name; };
@@ -152,7 +154,7 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") 
     CHECK(input(roles.step) == "step");
     CHECK(roles.finite.has_value() == (guard == std::string("halt")));
     CHECK(input(roles.finite ? *roles.finite : *roles.skipped) == (roles.finite ? "finite" : "skipped"));
-    const std::vector<model::MeasurePart> parts = model::measure_parts(setup.model);
+    const std::vector<metrics::MeasurePart> parts = model::measure_parts(setup.model);
     REQUIRE(roles.epoch_sums.size() == parts.size());
     REQUIRE(roles.means.size() == parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -177,11 +179,11 @@ TEST_CASE("roles name the inputs and outputs of the step that runs", "[setup]") 
 }
 
 TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[setup]") {
-  const train::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
-  const auto refused = [&](const train::MemoryEstimate& estimate) {
-    return refusal([&] { train::check_memory(estimate, setup.batch); }, ExitStatus::resource);
+  const setup::Setup setup = setup_of_text(small_images);  // batches of 16 on 4 devices
+  const auto refused = [&](const setup::MemoryEstimate& estimate) {
+    return refusal([&] { setup::check_memory(estimate, setup.batch); }, ExitStatus::resource);
   };
-  train::MemoryEstimate estimate{10 * mebi, 20 * mebi, 10 * mebi, 900 * mebi, 60 * mebi, 1000 * mebi, 1000 * mebi};
+  setup::MemoryEstimate estimate{{10 * mebi, 20 * mebi, 10 * mebi, 900 * mebi, 60 * mebi}, 1000 * mebi};
   CHECK(refused(estimate) == "accepted");
   estimate.available = 520 * mebi;  // 40 MiB do not depend on the batch, and 480 of the other 960 are there
   CHECK(refused(estimate) ==
@@ -189,61 +191,83 @@ TEST_CASE("a plan beyond the memory there is is refused with what would fit", "[
         "MiB | data.batch_size: 8 would fit, or more data.microbatches");
   estimate.available = 100 * mebi;
   CHECK(refused(estimate).ends_with("| more data.microbatches hold fewer activations at a time"));
-  estimate = {10 * mebi, 900 * mebi, 10 * mebi, 20 * mebi, 60 * mebi, 1000 * mebi, 500 * mebi};
+  estimate = {{10 * mebi, 900 * mebi, 10 * mebi, 20 * mebi, 60 * mebi}, 500 * mebi};
   CHECK(refused(estimate).ends_with("the largest item is optimizer state with 900.0 MiB | a smaller model would fit"));
+}
+
+TEST_CASE("the rows of a report of memory have every purpose once", "[setup]") {
+  setup::MemoryEstimate estimate;
+  std::size_t bytes = 1;
+  for (const auto purpose : purposes) estimate.*purpose = bytes *= 2;
+  const auto sum_of_rows = [&] {
+    std::set<std::string> keys;
+    std::size_t sum = 0;
+    for (const setup::MemoryRow& row : setup::rows_of(estimate)) {
+      CHECK(keys.insert(row.key).second);
+      sum += row.bytes;
+    }
+    return sum;
+  };
+  estimate.gpus = 1;
+  CHECK(sum_of_rows() == estimate.total());
+  estimate.gpus = 0;  // libraries of GPUs have no part in the memory of a process
+  CHECK(sum_of_rows() == estimate.total() - estimate.workspace);
+  estimate.data = 0;
+  estimate.workspace = 0;
+  CHECK(sum_of_rows() == estimate.total());
 }
 
 namespace {
 
-MemoryNeeds needs(const train::Setup& setup, bool private_copies = false) {
-  return CpuBackend({.workers = 1}).plan(train::run_source(setup, private_copies))->needs();
+MemoryNeeds needs(const setup::Setup& setup, bool private_copies = false) {
+  return CpuBackend({.workers = 1}).plan(setup::run_source(setup, private_copies))->needs();
 }
 
 }  // namespace
 
 TEST_CASE("an ensemble beyond the memory there is is refused with the number of members that fit", "[setup]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       small_images,
       {"mesh.axes=[{trials: 7}, {batch: 4}]", "ensemble={axis: trials, vary: {seed: [1, 2, 3, 4, 5, 6, 7]}}"});
   const CpuBackend backend({.workers = 1});
-  Source source = train::run_source(setup);
+  Source source = setup::run_source(setup);
   const auto estimated = [&](std::int64_t members) {
     Source some = source;
     some.members = members;
     return train::estimate_memory(setup, backend.plan(some)->needs(), members);
   };
-  train::MemoryEstimate estimate = estimated(7);
+  setup::MemoryEstimate estimate = estimated(7);
   const auto refused = [&](std::size_t available) {
     estimate.available = available;
     return refusal([&] { train::check_memory(estimate, setup, backend, source); }, ExitStatus::resource);
   };
-  CHECK(refused(estimate.total) == "accepted");
+  CHECK(refused(estimate.total()) == "accepted");
   CHECK(
-      refused(estimated(3).total)
+      refused(estimated(3).total())
           .ends_with("| 3 members would fit: mesh.axes.trials: 3, with as many values in each list of ensemble.vary"));
-  CHECK(refused(estimated(6).total - 1).find("| 5 members would fit") != std::string::npos);
-  CHECK(refused(estimated(1).total - 1).find("member would fit") == std::string::npos);
+  CHECK(refused(estimated(6).total() - 1).find("| 5 members would fit") != std::string::npos);
+  CHECK(refused(estimated(1).total() - 1).find("member would fit") == std::string::npos);
 }
 
 TEST_CASE("of members that processes divide, as many are told as fit into each process", "[setup]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       small_images,
       {"mesh.axes=[{trials: 8}, {batch: 4}]", "ensemble={axis: trials, vary: {seed: [1, 2, 3, 4, 5, 6, 7, 8]}}"});
   const CpuBackend backend({.workers = 1});
-  const Source source = train::run_source(setup);
+  const Source source = setup::run_source(setup);
   const Processes two = {{0, 2}};
   const auto estimated = [&](std::int64_t members) {
     Source some = source;
     some.members = members;
     return train::estimate_memory(setup, backend.plan(some, two)->needs(), members);
   };
-  train::MemoryEstimate estimate = estimated(8);
+  setup::MemoryEstimate estimate = estimated(8);
   const auto refused = [&](std::size_t available) {
     estimate.available = available;
     return refusal([&] { train::check_memory(estimate, setup, backend, source, two); }, ExitStatus::resource);
   };
-  CHECK(refused(estimated(6).total).find("| 6 members would fit") != std::string::npos);
-  CHECK(refused(estimated(6).total - 1).find("| 4 members would fit") != std::string::npos);
+  CHECK(refused(estimated(6).total()).find("| 6 members would fit") != std::string::npos);
+  CHECK(refused(estimated(6).total() - 1).find("| 4 members would fit") != std::string::npos);
 }
 
 TEST_CASE("members that will be equal are told", "[setup]") {
@@ -269,34 +293,34 @@ TEST_CASE("whether members will be equal is not guessed for a resumed run", "[se
   overrides.set = {"mesh.axes=[{trials: 2}, {batch: 8}]",
                    "ensemble={axis: trials, vary: {optimizer.learning_rate: [0.1, 0.1]}}"};
   const spec::Loaded loaded = spec::load("configs/linear_regression.yaml", overrides);
-  CHECK(train::make_setup(loaded).warnings.size() == 1);
-  CHECK(train::make_setup(loaded, 10).warnings.empty());
+  CHECK(setup::make_setup(loaded).warnings.size() == 1);
+  CHECK(setup::make_setup(loaded, 10).warnings.empty());
 }
 
 TEST_CASE("the memory of a run is at least that of its values", "[setup]") {
-  const train::Setup setup = setup_of_config("linear_regression.yaml");
-  const train::MemoryEstimate one = train::estimate_memory(setup, needs(setup));
+  const setup::Setup setup = setup_of_config("linear_regression.yaml");
+  const setup::MemoryEstimate one = train::estimate_memory(setup, needs(setup));
   CHECK(one.parameters == 128 * sizeof(float));  // a bucket of [5,1] and [1]
-  CHECK(one.batch >= 800 * (5 + 1 + 1) * sizeof(float));
-  CHECK(one.total >= one.parameters + one.optimizer + one.batch);
+  CHECK(one.batches >= 800 * (5 + 1 + 1) * sizeof(float));
+  CHECK(one.total() >= one.parameters + one.optimizer + one.batches);
   CHECK(one.available > 0);
-  const train::MemoryEstimate copies = train::estimate_memory(setup, needs(setup, true));
+  const setup::MemoryEstimate copies = train::estimate_memory(setup, needs(setup, true));
   CHECK(copies.parameters == 8 * 128 * sizeof(float));
   // Evaluation has batches and values of its own.
-  train::Setup images = setup_of_text(small_images);
-  const std::size_t with = train::estimate_memory(images, needs(images)).total;
+  setup::Setup images = setup_of_text(small_images);
+  const std::size_t with = train::estimate_memory(images, needs(images)).total();
   images.evaluations.clear();
-  CHECK(with > train::estimate_memory(images, needs(images)).total);
+  CHECK(with > train::estimate_memory(images, needs(images)).total());
 }
 
 TEST_CASE("microbatches bound the memory of evaluation as they do that of training", "[setup]") {
-  const train::Setup whole = setup_of_text(small_images);
-  const train::Setup cut = setup_of_text(small_images, {"data.microbatches=4"});
+  const setup::Setup whole = setup_of_text(small_images);
+  const setup::Setup cut = setup_of_text(small_images, {"data.microbatches=4"});
   CHECK(whole.evaluations.front().batch.rows() == 16);
   CHECK(cut.evaluations.front().batch.rows() == 4);
   CHECK(cut.evaluations.front().batch.examples_per_epoch == 21);
-  const auto activations = [](const train::Setup& setup) {
-    return CpuBackend({.workers = 1}).plan({{{"evaluate", setup.evaluations.front().program}}})->needs().temporaries;
+  const auto activations = [](const setup::Setup& setup) {
+    return CpuBackend({.workers = 1}).plan({{{"evaluate", setup.evaluations.front().program}}})->needs().activations;
   };
   CHECK(activations(cut) < activations(whole));
 }
@@ -312,7 +336,7 @@ return rows = %rows
 return both = %both
 )",
                                         "dense.pmt", all_ops());
-  const train::StepCost cost = train::cost_of(program);
+  const setup::StepCost cost = setup::cost_of(program);
   const double products = 2 * 4 * 5 * 7, sums = 2 * 4 * 7;  // on one device: the matmul, and both psums
   CHECK(cost.flops == 6 * (products + sums));
   REQUIRE(cost.wire_bytes.size() == 2);
@@ -327,7 +351,7 @@ TEST_CASE("a group of one device sends nothing, and a larger one each operand on
                                               "\nbatch %x:f32[10]{a, b}\n%s = psum[axes={a, b}] %x\n"
                                               "%t = pmax[axes={b}] %x\nreturn s = %s\nreturn t = %t\n",
                                           "sum.pmt", all_ops());
-    const train::StepCost cost = train::cost_of(program);
+    const setup::StepCost cost = setup::cost_of(program);
     return std::pair(cost.wire_bytes[0].second, cost.wire_bytes[1].second);
   };
   CHECK(sent("a=1 b=1") == std::pair(0.0, 0.0));
@@ -338,8 +362,8 @@ TEST_CASE("a group of one device sends nothing, and a larger one each operand on
 
 TEST_CASE("a step sends its gradients, sums and count once, however many microbatches it has", "[setup]") {
   const auto cost = [](const char* microbatches) {
-    const train::Setup setup = setup_of_text(small_images, {std::string("data.microbatches=") + microbatches});
-    return std::pair(train::cost_of(*setup.training), bytes(setup.training->type(setup.training->inputs[0].value)));
+    const setup::Setup setup = setup_of_text(small_images, {std::string("data.microbatches=") + microbatches});
+    return std::pair(setup::cost_of(*setup.training), bytes(setup.training->type(setup.training->inputs[0].value)));
   };
   const auto [one, bucket] = cost("1");
   REQUIRE(one.wire_bytes.size() == 1);
@@ -353,7 +377,7 @@ TEST_CASE("a step sends its gradients, sums and count once, however many microba
 
 TEST_CASE("what trains badly in silence is a warning", "[setup]") {
   const auto warned = [](const std::string& text, const std::string& words) {
-    const train::Setup setup = setup_of_text(text);
+    const setup::Setup setup = setup_of_text(text);
     CAPTURE(setup.warnings);
     return std::any_of(setup.warnings.begin(), setup.warnings.end(),
                        [&](const std::string& warning) { return test::contains(warning, words); });

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -13,20 +13,20 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-std::string selection_error(const train::Setup& setup) {
-  return test::refusal([&] { train::selection_split_of(setup, "train.checkpoint.best", {}); }, ExitStatus::usage);
+std::string selection_error(const setup::Setup& setup) {
+  return test::refusal([&] { setup::selection_split_of(setup, "train.checkpoint.best", {}); }, ExitStatus::usage);
 }
 
-std::vector<std::string> entries_of(const train::Setup& setup) {
+std::vector<std::string> entries_of(const setup::Setup& setup) {
   std::vector<std::string> names;
-  for (const Entry& entry : train::run_source(setup).entries) names.push_back(entry.name);
+  for (const Entry& entry : setup::run_source(setup).entries) names.push_back(entry.name);
   return names;
 }
 
 }  // namespace
 
 TEST_CASE("intervals evaluate validation where there is one, else test", "[setup]") {
-  const train::Setup both = setup_of_text(small_images, {"data.validation=0.25"});
+  const setup::Setup both = setup_of_text(small_images, {"data.validation=0.25"});
   REQUIRE(both.evaluations.size() == 2);
   CHECK(both.evaluations[0].split == "validation");
   CHECK(both.evaluations[0].dataset->size() == 12);
@@ -36,12 +36,12 @@ TEST_CASE("intervals evaluate validation where there is one, else test", "[setup
   CHECK(both.batch.steps_per_epoch == 2);
   CHECK(entries_of(both) == std::vector<std::string>{"train", "evaluate", "evaluate_test"});
 
-  const train::Setup test_only = setup_of_text(small_images);
+  const setup::Setup test_only = setup_of_text(small_images);
   REQUIRE(test_only.evaluations.size() == 1);
   CHECK(test_only.evaluations[0].split == "test");
   CHECK(entries_of(test_only) == std::vector<std::string>{"train", "evaluate"});
 
-  const train::Setup validation_only =
+  const setup::Setup validation_only =
       setup_of_text(small_images, {"data.validation=0.25", "data.source.synthetic_images.test=0"});
   REQUIRE(validation_only.evaluations.size() == 1);
   CHECK(validation_only.evaluations[0].split == "validation");
@@ -52,9 +52,9 @@ TEST_CASE("intervals evaluate validation where there is one, else test", "[setup
 }
 
 TEST_CASE("a batch of the whole split is what validation leaves", "[setup]") {
-  const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25", "data.batch_size=all"});
+  const setup::Setup setup = setup_of_text(small_images, {"data.validation=0.25", "data.batch_size=all"});
   CHECK(setup.batch.global == 36);
-  const train::Setup limited =
+  const setup::Setup limited =
       setup_of_text(small_images, {"data.validation=0.25", "data.batch_size=all", "data.limit.train=8 examples"});
   CHECK(limited.batch.global == 8);
   CHECK(limited.evaluations[0].dataset->size() == 12);
@@ -62,7 +62,7 @@ TEST_CASE("a batch of the whole split is what validation leaves", "[setup]") {
 
 TEST_CASE("the seed of the run does not change the validation split", "[setup]") {
   const auto measured = [](const std::string& seed) {
-    const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25", seed, "data.seed=5"});
+    const setup::Setup setup = setup_of_text(small_images, {"data.validation=0.25", seed, "data.seed=5"});
     const data::Dataset& dataset = *setup.evaluations.front().dataset;
     std::vector<std::byte> bytes(dataset.input().bytes() * static_cast<std::size_t>(dataset.size()));
     std::int32_t target = 0;
@@ -76,12 +76,12 @@ TEST_CASE("the seed of the run does not change the validation split", "[setup]")
 }
 
 TEST_CASE("a run selects on validation, else on test with a warning, else not at all", "[setup]") {
-  const train::SelectionSplit validation =
-      train::selection_split_of(setup_of_text(small_images, {"data.validation=0.25"}), "train.checkpoint.best", {});
+  const setup::SelectionSplit validation =
+      setup::selection_split_of(setup_of_text(small_images, {"data.validation=0.25"}), "train.checkpoint.best", {});
   CHECK(validation.split == "validation");
   CHECK(validation.warning.empty());
-  const train::SelectionSplit test =
-      train::selection_split_of(setup_of_text(small_images), "train.checkpoint.best", {});
+  const setup::SelectionSplit test =
+      setup::selection_split_of(setup_of_text(small_images), "train.checkpoint.best", {});
   CHECK(test.split == "test");
   CHECK(test.warning ==
         "train.checkpoint.best selects on the test split, so the test measures of the run are no longer an unbiased "
@@ -96,21 +96,21 @@ TEST_CASE("a run selects on validation, else on test with a warning, else not at
 
 TEST_CASE("eval takes test, then validation, and any split by its name", "[setup]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"data.validation=0.25"});
+  const setup::Setup setup = setup_of_text(small_images, {"data.validation=0.25"});
   const Trained trained = train_setup_in(root / "run", setup);
   const std::string run = root / "run";
-  CHECK(trained.of<train::Evaluated>().front().split == "validation");
-  CHECK(trained.of<train::Evaluated>().front().examples == 12);
-  const train::Evaluation by_default = train::evaluate_checkpoint(setup.loaded, run, "last").front();
+  CHECK(trained.of<run::Evaluated>().front().split == "validation");
+  CHECK(trained.of<run::Evaluated>().front().examples == 12);
+  const evaluate::Evaluation by_default = evaluate::evaluate_checkpoint(setup.loaded, run, "last").front();
   CHECK(by_default.split == "test");
   CHECK(by_default.examples == 21);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "validation").front().measures ==
-        trained.of<train::Evaluated>().end()[-2].measures);
-  CHECK(by_default.measures == trained.of<train::Evaluated>().back().measures);
-  CHECK(train::evaluate_checkpoint(setup.loaded, run, "last", "train").front().examples == 36);
+  CHECK(evaluate::evaluate_checkpoint(setup.loaded, run, "last", "validation").front().measures ==
+        trained.of<run::Evaluated>().end()[-2].measures);
+  CHECK(by_default.measures == trained.of<run::Evaluated>().back().measures);
+  CHECK(evaluate::evaluate_checkpoint(setup.loaded, run, "last", "train").front().examples == 36);
   const spec::Loaded without_test =
       setup_of_text(small_images, {"data.validation=0.25", "data.source.synthetic_images.test=0"}).loaded;
-  CHECK(train::evaluate_checkpoint(without_test, run, "last").front().split == "validation");
+  CHECK(evaluate::evaluate_checkpoint(without_test, run, "last").front().split == "validation");
 }
 
 TEST_CASE("eval takes the batches of the run, and so its sums, where the batch is the whole training split",
@@ -124,10 +124,10 @@ TEST_CASE("eval takes the batches of the run, and so its sums, where the batch i
     const TemporaryFolder root;
     std::vector<std::string> all = set;
     all.emplace_back("data.batch_size=all");
-    const train::Setup setup = setup_of_text(small_images, all);
+    const setup::Setup setup = setup_of_text(small_images, all);
     const Trained trained = train_setup_in(root / "run", setup);
-    const auto found = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test");
-    CHECK(found.front().measures == trained.of<train::Evaluated>().back().measures);
+    const auto found = evaluate::evaluate_checkpoint(setup.loaded, root / "run", "last", "test");
+    CHECK(found.front().measures == trained.of<run::Evaluated>().back().measures);
   }
 }
 
@@ -146,13 +146,13 @@ TEST_CASE("eval on test needs no training data", "[setup]") {
                              "], test: [" + test_images + ", " + test_labels + "]}}, batch_size: " + size +
                              "}\nmodel: {layers: [flatten, {dense: 3}]}\nloss: softmax_cross_entropy\n"
                              "optimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n";
-    const train::Setup setup = setup_of_text(text);
+    const setup::Setup setup = setup_of_text(text);
     const std::string run = root / (std::string("run_") + size);
     const Trained trained = train_setup_in(run, setup);
     std::filesystem::rename(images, images + "_moved");
-    CHECK(train::evaluate_checkpoint(setup.loaded, run, "last").front().measures ==
-          trained.of<train::Evaluated>().back().measures);
-    CHECK(test::refusal([&] { train::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
+    CHECK(evaluate::evaluate_checkpoint(setup.loaded, run, "last").front().measures ==
+          trained.of<run::Evaluated>().back().measures);
+    CHECK(test::refusal([&] { evaluate::evaluate_checkpoint(setup.loaded, run, "last", "train"); }, ExitStatus::data)
               .find("cannot open '" + images + "'") != std::string::npos);
     std::filesystem::rename(images + "_moved", images);
   }

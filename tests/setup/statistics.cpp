@@ -35,7 +35,7 @@ std::vector<std::string> warnings_of(const std::vector<std::string>& set) {
 TEST_CASE("the values behind a statistic are rows times positions, over the axes that it names", "[setup]") {
   const auto counts = [](const std::vector<std::string>& set) {
     std::vector<std::int64_t> found;
-    for (const train::ValuesBehind& values : train::values_behind_statistics(setup_of_text(small_images, set))) {
+    for (const setup::ValuesBehind& values : setup::values_behind_statistics(setup_of_text(small_images, set))) {
       found.insert(found.end(), {values.rows, values.positions, values.count()});
     }
     return found;
@@ -99,7 +99,7 @@ TEST_CASE("running statistics of a trained model are not called initial ones, an
 TEST_CASE("running statistics are in checkpoints, which evaluate and continue with the run's bits", "[setup]") {
   const TemporaryFolder root;
   const std::string ema = GENERATE("train.ema=null", "train.ema={decay: 0.5}");
-  const train::Setup setup = setup_of_text(small_images, normalised({ema}));
+  const setup::Setup setup = setup_of_text(small_images, normalised({ema}));
   const Trained trained = train_setup_in(root / "run", setup);
   CHECK(trained.parameters.contains("batch_norm_0.scale"));
   REQUIRE(trained.parameters.contains("batch_norm_0.mean"));
@@ -107,10 +107,11 @@ TEST_CASE("running statistics are in checkpoints, which evaluate and continue wi
   const std::vector<double> var = to_doubles(trained.parameters.at("batch_norm_0.var"));
   CHECK(mean != std::vector<double>(3, 0.0));
   CHECK(var != std::vector<double>(3, 1.0));
-  const train::Evaluation evaluation = train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front();
+  const evaluate::Evaluation evaluation =
+      evaluate::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front();
   CHECK(evaluation.measures == trained.result().final_measures.back().second);
   if (ema == "train.ema=null") return;
-  const train::Tensors averages = train::read_safetensors(root / "run/checkpoints/step-00000004/ema.safetensors");
+  const run::Tensors averages = run::read_safetensors(root / "run/checkpoints/step-00000004/ema.safetensors");
   CHECK(to_doubles(averages.at("batch_norm_0.mean")) == mean);
   CHECK(to_doubles(averages.at("batch_norm_0.scale")) != to_doubles(trained.parameters.at("batch_norm_0.scale")));
 }
@@ -130,7 +131,7 @@ TEST_CASE("models with batch_norm train alike on any workers, and as on the refe
   const auto trained = [&](const std::string& mesh) {
     std::vector<std::string> all = set;
     all.push_back(mesh);
-    train::Setup setup = setup_of_text(small_images, all);
+    setup::Setup setup = setup_of_text(small_images, all);
     setup.warnings.clear();
     return train_setup(setup);
   };

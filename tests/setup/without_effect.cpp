@@ -13,7 +13,7 @@ using namespace pmaptrain::testing;
 namespace {
 
 // 3 steps an epoch. The config is named "", so a place is ":LINE:COLUMN".
-train::Setup setup_with(const std::string& rate, const std::string& train) {
+setup::Setup setup_with(const std::string& rate, const std::string& train) {
   return setup_of_text(
       "data: {source: {values: {inputs: [[0.5], [1], [-1], [0.25], [2], [3], [4], [5]], "
       "targets: [[1], [2], [3], [5], [6], [7], [8], [9]]}}, batch_size: 2, validation: 0.25}\n"
@@ -24,7 +24,7 @@ train::Setup setup_with(const std::string& rate, const std::string& train) {
 
 // What is told of schedules, without places.
 std::vector<std::string> unreached(const std::string& rate, const std::string& duration = "2 epochs") {
-  std::vector<std::string> found = train::unreached_boundaries(setup_with(rate, "duration: " + duration));
+  std::vector<std::string> found = setup::unreached_boundaries(setup_with(rate, "duration: " + duration));
   for (std::string& text : found) {
     const std::size_t open = text.find(" (");
     REQUIRE(open != std::string::npos);
@@ -55,7 +55,7 @@ TEST_CASE("boundaries of schedules that a run does not reach are told with their
   CHECK(unreached("{join: {schedules: [0.1, " + pieces + "[[4 steps, 0.1]]}}], boundaries: [1 epoch]}}") ==
         Texts{"boundaries_and_scales is at step 7, and the run ends after 6 steps: this boundary has no effect"});
   CHECK(unreached("0.1").empty());
-  const train::Setup setup = setup_with(pieces + "[[30 epochs, 0.1]]}}", "duration: 1 epoch");
+  const setup::Setup setup = setup_with(pieces + "[[30 epochs, 0.1]]}}", "duration: 1 epoch");
   CHECK(std::any_of(setup.warnings.begin(), setup.warnings.end(), [](const std::string& warning) {
     return test::contains(warning, "is at step 90, and the run ends after 3 steps");
   }));

@@ -1,7 +1,9 @@
 // What random changes of images may not be, beyond the texts in errors/.
 #include <string>
-#include <variant>
 
+#include "core/augment/color_jitter.h"
+#include "core/augment/random_resized_crop.h"
+#include "core/augment/random_rotation.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
@@ -33,17 +35,17 @@ TEST_CASE("a rotation needs its angles, the other augmentations have torchvision
   const std::string list = "random_rotation: 15, random_resized_crop: {}, color_jitter: {hue: [-0.1, 0.2]}";
   const spec::Loaded loaded = spec::load_text(
       base_with("data: {source: fashion_mnist, batch_size: 128, augment: [" + list + "]}"), "c.yaml", "/base", {});
-  const auto& augment = loaded.spec.data.augment;
-  REQUIRE(augment.size() == 3);
-  const auto& rotation = std::get<spec::augment::RandomRotation>(augment[0].kind);
+  const auto& augments = loaded.spec.data.augment;
+  REQUIRE(augments.size() == 3);
+  const auto& rotation = *augments[0].kind.as<augment::RandomRotation>();
   CHECK(rotation.degrees.distance == 15);
   CHECK_FALSE(rotation.degrees.range.has_value());
-  const auto& crop = std::get<spec::augment::RandomResizedCrop>(augment[1].kind);
+  const auto& crop = *augments[1].kind.as<augment::RandomResizedCrop>();
   CHECK(crop.scale.low == 0.08);
   CHECK(crop.scale.high == 1);
   CHECK(crop.ratio.low == 0.75);
   CHECK(crop.ratio.high == 4.0 / 3);
-  const auto& jitter = std::get<spec::augment::ColorJitter>(augment[2].kind);
+  const auto& jitter = *augments[2].kind.as<augment::ColorJitter>();
   CHECK(jitter.brightness.distance == 0);
   CHECK_FALSE(jitter.contrast.range.has_value());
   REQUIRE(jitter.hue.range.has_value());

@@ -1,7 +1,9 @@
 // What --change makes of a config, what it refuses, and how config.yaml records it.
 #include "core/spec/change.h"
 
+#include "core/layers/dropout.h"
 #include "core/optimizers/sgd.h"
+#include "core/schedules/cosine_decay.h"
 #include "core/spec/compare.h"
 #include "core/spec/keys.h"
 #include "core/spec/load.h"
@@ -64,7 +66,7 @@ TEST_CASE("a change gives numbers other values, and the resolved config keeps th
   const spec::Loaded loaded = changed({"optimizer.learning_rate=1e-2", "model.layers.drop.dropout.rate=0.25",
                                        "optimizer.sgd.momentum=0.8", "optimizer.clip_by_global_norm=2"});
   CHECK(loaded.spec.optimizer.learning_rate.value == 0.01);
-  CHECK(std::get<spec::Dropout>(loaded.spec.model.layers[2].kind).rate == 0.25);
+  CHECK(loaded.spec.model.layers[2].kind.as<layers::Dropout>()->rate == 0.25);
   CHECK(loaded.spec.optimizer.rule.as<optimizers::Sgd>()->momentum == 0.8);
   CHECK(loaded.spec.optimizer.clip_by_global_norm == 2.0);
   CHECK(loaded.resolved == loaded_with().resolved);
@@ -86,7 +88,7 @@ TEST_CASE("a new schedule lasts what is left of the run, unless it says how long
 
 TEST_CASE("a number inside a schedule changes by itself", "[spec]") {
   const spec::Loaded loaded = changed({"optimizer.learning_rate.cosine_decay.init_value=0.2"}, {cosine});
-  const auto& schedule = std::get<spec::schedule::CosineDecay>(*loaded.spec.optimizer.learning_rate.schedule);
+  const auto& schedule = *loaded.spec.optimizer.learning_rate.schedule.as<schedules::CosineDecay>();
   CHECK(schedule.init_value == 0.2);
   CHECK(schedule.decay->count == 9);
 }
@@ -187,7 +189,7 @@ TEST_CASE("a change is of all members, and a key that they have values of their 
   const std::vector<std::string> set = {"mesh.axes={devices: 2}", ensemble};
   const spec::Loaded loaded = changed({"optimizer.sgd.momentum=0.8"}, set);
   for (std::int64_t member = 0; member < 2; ++member) {
-    const spec::OptimizerSpec& optimizer = spec::member_spec(loaded.spec, member).optimizer;
+    const optimizers::Options& optimizer = spec::member_spec(loaded.spec, member).optimizer;
     CHECK(optimizer.rule.as<optimizers::Sgd>()->momentum == 0.8);
     CHECK(optimizer.learning_rate.value == (member == 0 ? 0.1 : 0.2));
   }

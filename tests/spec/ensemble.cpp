@@ -1,8 +1,14 @@
 // Ensembles in a config: what each member has alone, and the words of every refusal.
 #include <string>
 
+#include "core/layers/dropout.h"
+#include "core/layers/nested.h"
+#include "core/losses/softmax_cross_entropy.h"
 #include "core/optimizers/adam.h"
 #include "core/optimizers/adamw.h"
+#include "core/schedules/join.h"
+#include "core/schedules/piecewise_constant.h"
+#include "core/schedules/warmup_cosine_decay.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
@@ -134,13 +140,13 @@ train: {duration: 10 steps, ema: {}}
     CHECK(rule.b1 == either(0.8, 0));
     CHECK(rule.weight_decay == either(0.1, 0.2));
     CHECK(member.optimizer.clip == either(1, 2));
-    const auto& join = std::get<spec::schedule::Join>(*member.optimizer.learning_rate.schedule);
-    CHECK(std::get<spec::schedule::WarmupCosineDecay>(*join.schedules.at(1).schedule).peak_value == either(0.2, 0.3));
+    const auto& join = *member.optimizer.learning_rate.schedule.as<schedules::Join>();
+    CHECK(join.schedules.at(1).schedule.as<schedules::WarmupCosineDecay>()->peak_value == either(0.2, 0.3));
     CHECK(member.optimizer.groups.front().learning_rate_scale == either(3, 4));
-    CHECK(std::get<spec::Dropout>(member.model.layers.at(1).kind).rate == either(0.3, 0.4));
-    const auto& nested = std::get<spec::Layers>(member.model.layers.at(2).kind);
-    CHECK(std::get<spec::Dropout>(nested.layers.front().kind).rate == either(0.5, 0.6));
-    CHECK(std::get<spec::SoftmaxCrossEntropy>(member.loss).label_smoothing == either(0.2, 0.3));
+    CHECK(member.model.layers.at(1).kind.as<layers::Dropout>()->rate == either(0.3, 0.4));
+    const auto& nested = *member.model.layers.at(2).kind.as<layers::Layers>();
+    CHECK(nested.layers.front().kind.as<layers::Dropout>()->rate == either(0.5, 0.6));
+    CHECK(member.loss.as<losses::SoftmaxCrossEntropy>()->label_smoothing == either(0.2, 0.3));
     CHECK(member.train.ema->decay == either(0.9, 0.99));
   }
   CHECK(spec.ensemble->vary.at(6).path == "model.layers.2.layers.0.dropout.rate");
@@ -207,8 +213,8 @@ TEST_CASE("the scales of a schedule and the factor of a plateau vary; the bounda
       "boundaries_and_scales: [[1 step, 0.1], [2 steps, 0.2]]}}}"};
   const spec::Spec spec = spec::load_text(text, "c.yaml", "/base", overrides).spec;
   for (const std::int64_t m : {0, 1}) {
-    const spec::OptimizerSpec& optimizer = spec::member_spec(spec, m).optimizer;
-    const auto& pieces = std::get<spec::schedule::PiecewiseConstant>(*optimizer.learning_rate.schedule);
+    const optimizers::Options& optimizer = spec::member_spec(spec, m).optimizer;
+    const auto& pieces = *optimizer.learning_rate.schedule.as<schedules::PiecewiseConstant>();
     CHECK(pieces.boundaries_and_scales.at(0).scale == 0.1);
     CHECK(pieces.boundaries_and_scales.at(1).scale == (m == 0 ? 0.5 : 0.25));
     CHECK(optimizer.reduce_on_plateau->factor == (m == 0 ? 0.1 : 0.2));

@@ -1,5 +1,5 @@
 // What people of other frameworks write: each mistake with the one line that helps.
-#include "core/base/hints.h"
+#include "core/hints/hints.h"
 
 #include <algorithm>
 #include <iterator>

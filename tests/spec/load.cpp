@@ -8,6 +8,13 @@
 #include <set>
 #include <string>
 
+#include "core/data/arrays/idx_source.h"
+#include "core/data/synthetic/synthetic.h"
+#include "core/layers/conv.h"
+#include "core/layers/dense.h"
+#include "core/layers/nested.h"
+#include "core/losses/huber.h"
+#include "core/losses/softmax_cross_entropy.h"
 #include "core/optimizers/adam.h"
 #include "core/optimizers/adamw.h"
 #include "core/optimizers/sgd.h"
@@ -67,13 +74,13 @@ TEST_CASE("a config becomes a Spec with its defaults", "[spec]") {
   CHECK(spec.seed == 0);
   CHECK(spec.mesh.mesh.devices() == 8);
   CHECK_FALSE(spec.mesh.workers.has_value());
-  CHECK(std::get<FashionMnist>(spec.data.source).dir == "/usr/share/datasets/fashion-mnist");
+  CHECK(spec.data.source.as<data::FashionMnist>()->dir == "/usr/share/datasets/fashion-mnist");
   CHECK(std::get<std::int64_t>(spec.data.batch_size) == 128);
   CHECK(spec.mesh.roles.data == spec.mesh.mesh.all());
   REQUIRE(spec.model.layers.size() == 2);
   CHECK(spec.model.layers[0].name == "flatten_0");
   CHECK(spec.model.layers[1].name == "head");
-  CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 10);
+  CHECK(spec.model.layers[1].kind.as<layers::Dense>()->features == 10);
   CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b1 == 0.8);
   CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b2 == 0.999);
   CHECK(spec.optimizer.learning_rate.value == 0.001);
@@ -107,7 +114,7 @@ train: {duration: 1 step}
   const std::function<std::string(const std::vector<Layer>&)> names = [&](const std::vector<Layer>& layers) {
     std::string text;
     for (const Layer& layer : layers) {
-      const auto* nested = std::get_if<Layers>(&layer.kind);
+      const auto* nested = layer.kind.as<layers::Layers>();
       text += (text.empty() ? "" : " ") + layer.name + (nested != nullptr ? "(" + names(nested->layers) + ")" : "");
     }
     return text;
@@ -115,10 +122,10 @@ train: {duration: 1 step}
   CHECK(names(spec_of({}).model.layers) ==
         "layers_0(conv_0 layers_0(relu_0 relu_1)) tail(flatten_0 head) layers_2(tanh_0)");
   const auto nested = [](const Spec& spec, std::size_t at) {
-    return std::get<Layers>(spec.model.layers[at].kind).layers;
+    return spec.model.layers[at].kind.as<layers::Layers>()->layers;
   };
-  CHECK(std::get<Dense>(nested(spec_of({"model.layers.tail.layers.head.dense=7"}), 1)[1].kind).features == 7);
-  CHECK(std::get<Conv>(nested(spec_of({"model.layers.0.layers.0.conv.features=9"}), 0)[0].kind).features == 9);
+  CHECK(nested(spec_of({"model.layers.tail.layers.head.dense=7"}), 1)[1].kind.as<layers::Dense>()->features == 7);
+  CHECK(nested(spec_of({"model.layers.0.layers.0.conv.features=9"}), 0)[0].kind.as<layers::Conv>()->features == 9);
 }
 
 TEST_CASE("the layers of residual and repeat have names of their own, and paths through their options", "[spec]") {
@@ -142,26 +149,20 @@ train: {duration: 1 step}
   const Loaded loaded = spec_of({});
   const auto& layers = loaded.spec.model.layers;
   CHECK(layers[2].name == "residual_1");
-  const auto& first = std::get<Residual>(layers[0].kind);
+  const auto& first = *layers[0].kind.as<layers::Residual>();
   CHECK(first.layers[2].name == "relu_1");
   CHECK(first.layers[1].place.line == 4);
   CHECK(first.shortcut.empty());
-  const auto& repeat = std::get<Repeat>(layers[1].kind);
+  const auto& repeat = *layers[1].kind.as<layers::Repeat>();
   CHECK(repeat.times == 2);
-  const auto& inner = std::get<Residual>(repeat.layers.front().kind);
+  const auto& inner = *repeat.layers.front().kind.as<layers::Residual>();
   CHECK(repeat.layers.front().name == "residual_0");
   CHECK(inner.layers.front().name == "tanh_0");
   CHECK(inner.shortcut.front().name == "side");
-  CHECK(
-      std::get<Dense>(
-          std::get<Residual>(
-              std::get<Repeat>(
-                  spec_of({"model.layers.1.repeat.layers.0.residual.shortcut.side.dense=7"}).spec.model.layers[1].kind)
-                  .layers.front()
-                  .kind)
-              .shortcut.front()
-              .kind)
-          .features == 7);
+  const auto changed = spec_of({"model.layers.1.repeat.layers.0.residual.shortcut.side.dense=7"});
+  const auto& changed_repeat = *changed.spec.model.layers[1].kind.as<layers::Repeat>();
+  const auto& changed_inner = *changed_repeat.layers.front().kind.as<layers::Residual>();
+  CHECK(changed_inner.shortcut.front().kind.as<layers::Dense>()->features == 7);
   // The resolved config is a config of the same layers.
   const Loaded again = load_text(loaded.resolved, "resolved.yaml", "/base", {});
   CHECK(again.resolved == loaded.resolved);
@@ -174,23 +175,22 @@ TEST_CASE("options of losses and metrics are stored, and metrics are resolved as
                 "\nmetrics: " + metrics + "\noptimizer: {sgd: {}, learning_rate: 0.1}\ntrain: {duration: 1 step}\n");
   };
   const Spec spec = loaded("{softmax_cross_entropy: {label_smoothing: 0.1, class_weights: [1, 2]}}", "[]").spec;
-  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).label_smoothing == 0.1);
-  CHECK(std::get<SoftmaxCrossEntropy>(spec.loss).class_weights.each == std::vector<double>{1, 2});
-  CHECK(std::get<Huber>(loaded("huber", "[]").spec.loss).delta == 1.0);
-  CHECK(std::get<Huber>(loaded("{huber: 2.5}", "[]").spec.loss).delta == 2.5);
+  CHECK(spec.loss.as<losses::SoftmaxCrossEntropy>()->label_smoothing == 0.1);
+  CHECK(spec.loss.as<losses::SoftmaxCrossEntropy>()->class_weights.each == std::vector<double>{1, 2});
+  CHECK(loaded("huber", "[]").spec.loss.as<losses::Huber>()->delta == 1.0);
+  CHECK(loaded("{huber: 2.5}", "[]").spec.loss.as<losses::Huber>()->delta == 2.5);
   const Loaded metrics =
       loaded("sigmoid_cross_entropy", "[accuracy, top_k_accuracy: 3, recall: {average: none}, recall]");
   REQUIRE(metrics.spec.metrics.size() == 4);
-  CHECK(to_string(metrics.spec.metrics[1]) == "top_3_accuracy");
-  CHECK(is_per_class(metrics.spec.metrics[2]));
-  CHECK_FALSE(is_per_class(metrics.spec.metrics[3]));
+  CHECK(metrics.spec.metrics[1].label() == "top_3_accuracy");
+  CHECK(metrics.spec.metrics[2].is_per_class());
+  CHECK_FALSE(metrics.spec.metrics[3].is_per_class());
   CHECK(contains(metrics.resolved, "loss: sigmoid_cross_entropy\n"));
   CHECK(contains(metrics.resolved,
                  "metrics: [{accuracy: {average: micro, threshold: 0.5}}, {top_k_accuracy: {k: 3}}, "
                  "{recall: {average: none, threshold: 0.5}}, {recall: {average: macro, threshold: 0.5}}]\n"));
-  CHECK(with({"metrics.accuracy=r2"}, metrics.resolved).spec.metrics[0].kind.index() ==
-        MetricKind(metric::R2{}).index());
-  CHECK(to_string(with({"metrics.top_k_accuracy.top_k_accuracy.k=7"}, metrics.resolved).spec.metrics[1]) ==
+  CHECK(with({"metrics.accuracy=r2"}, metrics.resolved).spec.metrics[0].label() == "r2");
+  CHECK(with({"metrics.top_k_accuracy.top_k_accuracy.k=7"}, metrics.resolved).spec.metrics[1].label() ==
         "top_7_accuracy");
 }
 
@@ -220,16 +220,16 @@ TEST_CASE("every source, layer and optimizer is unchanged by resolving", "[spec]
     CHECK(load_text(loaded.resolved, "config.yaml", "/elsewhere", {}).resolved == loaded.resolved);
     CHECK(loaded.spec.data.seed == 18446744073709551615u);
     CHECK(loaded.spec.model.initial_from->path == "/base/a/b.safetensors");
-    const auto& conv = std::get<Conv>(loaded.spec.model.layers[0].kind);
+    const auto& conv = *loaded.spec.model.layers[0].kind.as<layers::Conv>();
     CHECK(conv.padding.amounts == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 2}, {0, 3}});
     CHECK(conv.strides == std::vector<std::int64_t>{2, 1});
     CHECK(loaded.spec.optimizer.rule.as<optimizers::AdamW>()->weight_decay == 0.01);
-    if (const auto* idx = std::get_if<Idx>(&loaded.spec.data.source)) {
+    if (const auto* idx = loaded.spec.data.source.as<data::Idx>()) {
       CHECK(idx->train.inputs == "/base/i.gz");
       CHECK(idx->test->inputs == "/t/i.gz");
       CHECK(idx->test->targets == "/l.gz");
     }
-    if (const auto* images = std::get_if<SyntheticImages>(&loaded.spec.data.source)) CHECK(images->train == 1000);
+    if (const auto* images = loaded.spec.data.source.as<data::SyntheticImages>()) CHECK(images->train == 1000);
   }
 }
 
@@ -255,9 +255,9 @@ TEST_CASE("aliases repeat the anchored value, and x- keys are ignored", "[spec]"
                         "loss: softmax_cross_entropy\noptimizer: {sgd: {}, learning_rate: 1}\ntrain: {duration: 5}\n",
                         "a.yaml", "/", {})
                         .spec;
-  CHECK(std::get<Conv>(spec.model.layers[1].kind).features == 3);
+  CHECK(spec.model.layers[1].kind.as<layers::Conv>()->features == 3);
   CHECK(spec.model.layers[1].name == "conv_1");
-  CHECK(std::get<Dense>(spec.model.layers[3].kind).features == 3);
+  CHECK(spec.model.layers[3].kind.as<layers::Dense>()->features == 3);
 }
 
 TEST_CASE("later options win, and null restores the default", "[spec]") {
@@ -266,7 +266,7 @@ TEST_CASE("later options win, and null restores the default", "[spec]") {
                         .spec;
   CHECK(spec.seed == 6);
   CHECK(spec.optimizer.rule.as<optimizers::Adam>()->b1 == 0.9);
-  CHECK(std::get<Dense>(spec.model.layers[1].kind).features == 12);
+  CHECK(spec.model.layers[1].kind.as<layers::Dense>()->features == 12);
   CHECK(spec.mesh.mesh.devices() == 4);
   CHECK(spec.name == "010");
   CHECK(spec.train.log_every->unit == Unit::epochs);
@@ -323,7 +323,7 @@ TEST_CASE("mask allows a batch that does not divide", "[spec]") {
 
 TEST_CASE("paths of an option are relative to the current directory", "[spec]") {
   const Spec spec = with({"data.source.fashion_mnist.dir=here"}).spec;
-  CHECK(std::get<FashionMnist>(spec.data.source).dir == (std::filesystem::current_path() / "here").string());
+  CHECK(spec.data.source.as<data::FashionMnist>()->dir == (std::filesystem::current_path() / "here").string());
 }
 
 TEST_CASE("a run folder can be used in place of its config.yaml", "[spec]") {
@@ -399,7 +399,7 @@ TEST_CASE("a path with control characters is unchanged by resolving, and escaped
   const Loaded loaded = with({R"(data.source.fashion_mnist.dir="/data/\e[31m\x7F")"});
   CHECK(contains(loaded.resolved, R"("/data/\x1b[31m\x7f")"));
   const Loaded again = load_text(loaded.resolved, "config.yaml", "/base", {});
-  CHECK(std::get<FashionMnist>(again.spec.data.source).dir == path);
+  CHECK(again.spec.data.source.as<data::FashionMnist>()->dir == path);
 }
 
 TEST_CASE("a path with the reserved characters is resolved to YAML that reads back", "[spec]") {
@@ -409,7 +409,7 @@ TEST_CASE("a path with the reserved characters is resolved to YAML that reads ba
   const Loaded loaded = load_text(text, folder + "/x.yaml", folder, {});
   CHECK(contains(loaded.resolved, R"("/data/\x24{USER}/a$b/files")"));
   const Loaded again = load_text(loaded.resolved, "config.yaml", "/base", {});
-  CHECK(std::get<FashionMnist>(again.spec.data.source).dir == folder + "/files");
+  CHECK(again.spec.data.source.as<data::FashionMnist>()->dir == folder + "/files");
   CHECK(again.resolved == loaded.resolved);
 }
 

@@ -1,6 +1,9 @@
 // What a config may say of the optimizer and what not, beyond the texts in errors/.
 #include <string>
 
+#include "core/schedules/cosine_decay.h"
+#include "core/schedules/join.h"
+#include "core/schedules/piecewise_constant.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/spec/errors_of.h"
@@ -31,13 +34,13 @@ TEST_CASE("a rate over a schedule replaces it and says so, and the other way rou
                                 "optimizer.learning_rate.cosine_decay.init_value keeps the schedule"});
   const spec::Loaded changed = loaded(cosine, {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
   CHECK(changed.notes.empty());
-  CHECK(std::get<spec::schedule::CosineDecay>(*changed.spec.optimizer.learning_rate.schedule).init_value == 0.5);
+  CHECK(changed.spec.optimizer.learning_rate.schedule.as<schedules::CosineDecay>()->init_value == 0.5);
   const spec::Loaded other = loaded(cosine, {"optimizer.learning_rate.linear.init_value=0.5"});
   CHECK(other.notes == Notes{"optimizer.learning_rate.linear replaces optimizer.learning_rate.cosine_decay"});
   const spec::Loaded scheduled =
       loaded("{sgd: {}, learning_rate: 0.1}", {"optimizer.learning_rate.cosine_decay.init_value=0.5"});
   CHECK(scheduled.notes == Notes{"optimizer.learning_rate: a schedule replaces the number 0.1"});
-  CHECK(spec::to_string(*scheduled.spec.optimizer.learning_rate.schedule) == "cosine_decay");
+  CHECK(scheduled.spec.optimizer.learning_rate.schedule->name() == "cosine_decay");
 }
 
 TEST_CASE("the resolved config spells out the length of a schedule that ends with the run", "[spec]") {
@@ -71,7 +74,7 @@ TEST_CASE("a resolved optimizer reads back as the same", "[spec]") {
   const spec::Loaded first = loaded(all);
   const spec::Loaded second = spec::load_text(first.resolved, "c.yaml", "/base", {});
   CHECK(second.resolved == first.resolved);
-  const spec::OptimizerSpec& optimizer = second.spec.optimizer;
+  const optimizers::Options& optimizer = second.spec.optimizer;
   CHECK(optimizer.clip == 2.0);
   CHECK(optimizer.clip_by_global_norm == 1.0);
   CHECK(optimizer.weight_decay_exclude.at(0).text == "*.bias");
@@ -80,11 +83,11 @@ TEST_CASE("a resolved optimizer reads back as the same", "[spec]") {
   CHECK(optimizer.groups[0].freeze);
   CHECK(optimizer.groups[1].parameters.at(1).text == "c*");
   CHECK(optimizer.groups[1].weight_decay == 0.0);
-  const auto& join = std::get<spec::schedule::Join>(*optimizer.learning_rate.schedule);
+  const auto& join = *optimizer.learning_rate.schedule.as<schedules::Join>();
   REQUIRE(join.schedules.size() == 2);
   CHECK(join.schedules[0].value == 0.1);
   CHECK(join.boundaries.at(0).count == 10);
-  const auto& pieces = std::get<spec::schedule::PiecewiseConstant>(*join.schedules[1].schedule);
+  const auto& pieces = *join.schedules[1].schedule.as<schedules::PiecewiseConstant>();
   CHECK(pieces.boundaries_and_scales.at(0).boundary.unit == spec::Unit::epochs);
   CHECK(pieces.boundaries_and_scales.at(0).scale == 0.5);
 }

@@ -190,12 +190,11 @@ class ConfigWriter {
     if (is(spec::Type::run_name)) return pick<std::string>({"run", "010", "true", "\"a b\""});
     if (is(spec::Type::layer_name)) return "n" + std::to_string(names_++);
     if (is(spec::Type::path)) return path();
-    if (is(Takes<FilePair>::type)) return "[" + path() + ", " + path() + "]";
-    if (is(Takes<Csv::Files>::type)) return below(2) == 0 ? path() : several(1, [&] { return path(); });
+    if (is(Takes<declare::FilePair>::type)) return "[" + path() + ", " + path() + "]";
+    if (is(Takes<std::vector<std::string>>::type)) return below(2) == 0 ? path() : several(1, [&] { return path(); });
     if (is(spec::Type::word)) return pick(key.words);
     if (is(spec::Type::axis_names)) return pick<std::string>({"[]", "[a]", "[a, b]"});
-    if (is(Takes<MissingCells>::type) || is(Takes<NormalizeTargets>::type))
-      return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
+    if (is(named_words)) return below(2) == 0 ? pick(key.words) : "{a: " + pick(key.item_words) + "}";
     if (is(Takes<bool>::type)) return pick<std::string>({"true", "false"});
     if (is(spec::Type::integer)) return integer(key);
     if (is(spec::Type::seed)) return pick<std::string>({"0", "7", "18446744073709551615"});
@@ -215,9 +214,9 @@ class ConfigWriter {
       return "[" + join(items, ", ") + "]";
     }
     if (is(TakesNumbers::type)) return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });
-    if (is(Takes<ClassWeights>::type)) return below(2) == 0 ? "balanced" : "[" + number(key) + ", 1.0]";
-    if (is(Takes<Range>::type)) return range(key);
-    if (is(Takes<Spread>::type)) return spread(key);
+    if (is(Takes<declare::ClassWeights>::type)) return below(2) == 0 ? "balanced" : "[" + number(key) + ", 1.0]";
+    if (is(Takes<declare::Range>::type)) return range(key);
+    if (is(Takes<declare::Spread>::type)) return spread(key);
     if (is(Takes<Padding>::type)) return pick<std::string>({"SAME", "VALID", "[[1, 0], [0, 2]]"});
     FAIL("write values for " << key.path);
     return {};

@@ -2,7 +2,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/base/hints.h"
+#include "core/hints/hints.h"
 #include "core/spec/keys.h"
 #include "core/spec/meant.h"
 #include "tests/catch.h"

@@ -59,7 +59,7 @@ TEST_CASE("what follows the sum of the gradients is as long for two layers as fo
 
 TEST_CASE("the text of a step with buckets parses back to the same program", "[step]") {
   for (const char* const ema : {"train.ema={decay: 0.9}", "train.log_every=1 step"}) {
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, {"optimizer.adamw={weight_decay: 0.1}", "optimizer.weight_decay_exclude='*.bias'", ema});
     const std::string text = to_text(*setup.training);
     CHECK(text.find(" of %") != std::string::npos);
@@ -72,9 +72,9 @@ TEST_CASE("the text of a step with buckets parses back to the same program", "[s
 TEST_CASE("a bucket has the parameters of one rule, the last of the model first, and none that is frozen", "[step]") {
   const auto buckets = [](std::vector<std::string> set) {
     set.push_back(dense_layers(3));
-    const train::Setup setup = setup_of_text(small_images, std::move(set));
+    const setup::Setup setup = setup_of_text(small_images, std::move(set));
     std::vector<Names> names;
-    for (const model::Bucket& bucket : train::buckets_of(setup.model, setup.optimizer(), {})) {
+    for (const model::Bucket& bucket : step::buckets_of(setup.model, setup.optimizer(), {})) {
       names.push_back(names_in(setup.model, bucket));
     }
     return names;
@@ -102,13 +102,13 @@ TEST_CASE("no bit of a run depends on how its parameters are divided into bucket
       INFO(groups);
       std::vector<std::string> apart = set;
       apart.emplace_back(groups);
-      const train::Setup setup = setup_of_text(small_images, apart);
-      REQUIRE(train::buckets_of(setup.model, setup.optimizer(), {}).size() > 1);
+      const setup::Setup setup = setup_of_text(small_images, apart);
+      REQUIRE(step::buckets_of(setup.model, setup.optimizer(), {}).size() > 1);
       const Trained several = train_setup(setup);
       CHECK(several.parameters == one.parameters);
       const auto norms = [](const Trained& trained) {
         std::vector<double> found;
-        for (const train::Logged& logged : trained.of<train::Logged>()) found.push_back(logged.grad_norm);
+        for (const run::Logged& logged : trained.of<run::Logged>()) found.push_back(logged.grad_norm);
         return found;
       };
       CHECK(norms(several) == norms(one));

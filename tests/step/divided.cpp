@@ -23,14 +23,14 @@ const Mesh mesh({{"data", 3}, {"model", 2}});
 
 constexpr std::size_t units = 7, units_each = 4;  // of four units the second position has three, and padding
 
-spec::Spec divided_spec() {
-  spec::Spec spec = classifier(mesh);
-  spec.mesh.roles = {AxisSet::of(data_axis), {}, AxisSet::of(model_axis), {}};
-  return spec;
+Network divided_network() {
+  Network net = classifier(mesh);
+  net.place(mesh, AxisSet::of(data_axis));
+  return net;
 }
 
-model::Model divided_model(const spec::Spec& spec) {
-  model::Model model = model::make_model(spec, {DType::f64, {3}}, labels, DType::f64);
+model::Model divided_model(const Network& net) {
+  model::Model model = model::make_model(net, {DType::f64, {3}}, labels, DType::f64);
   for (model::Parameter& parameter : model.parameters) {
     const std::vector<int> along{model_axis};
     if (parameter.name == "dense_0.kernel") parameter.shape = {3, units}, parameter.divided = {{}, along};
@@ -107,20 +107,20 @@ double norm_of(const Feed& gradients) {
 }
 
 // Each device has two examples.
-Feed stepped(const spec::Spec& spec, const Feed& parameters, const Batch& batch) {
-  const model::Model model = divided_model(spec);
-  const train::Optimizer optimizer = optimizer_of(spec, model);
-  const Program program = train::train_program(model, spec, optimizer, {2, 1}, all_ops());
+Feed stepped(const Network& net, const Feed& parameters, const Batch& batch, std::int64_t microbatches = 1) {
+  const model::Model model = divided_model(net);
+  const step::Optimizer optimizer = optimizer_of(net, model);
+  const Program program = step::train_program(model, net.step, optimizer, {2, microbatches}, all_ops());
   Feed feed = parameters;
-  add_numbers(feed, train::step_numbers(model, spec, optimizer));
+  add_numbers(feed, step::step_numbers(model, net.step, optimizer));
   feed["inputs"] = batch.inputs;
   feed["targets"] = batch.targets;
   feed["mask"] = batch.mask;
   feed["rows"] = batch.rows;
-  if (spec.train.ema) {
+  if (net.step.ema) {
     for (const auto& [name, values] : parameters) feed["ema/" + name] = values;
   }
-  return run(program, feed);
+  return results_of(program, feed);
 }
 
 using Names = std::vector<std::string>;
@@ -128,9 +128,9 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("parameters are in one bucket if they are divided and summed along the same axes", "[step]") {
-  const spec::Spec spec = divided_spec();
-  const model::Model model = divided_model(spec);
-  const std::vector<model::Bucket> buckets = train::buckets_of(model, optimizer_of(spec, model), {});
+  const Network net = divided_network();
+  const model::Model model = divided_model(net);
+  const std::vector<model::Bucket> buckets = step::buckets_of(model, optimizer_of(net, model), {});
   std::vector<Names> names;
   for (const model::Bucket& bucket : buckets) {
     names.emplace_back();
@@ -145,8 +145,9 @@ TEST_CASE("gradients of divided parameters match finite differences, and norms c
   const Feed parameters = parameters_by_hand();
   const Feed gradients = gradients_of(parameters, batch);
   const double norm = norm_of(gradients);
-  const auto check_step = [&](const spec::Spec& spec, double factor) {
-    const Feed result = stepped(spec, parameters, batch);
+  const auto check_step = [&](const Network& net, double factor, std::int64_t microbatches) {
+    INFO(microbatches << " microbatches");
+    const Feed result = stepped(net, parameters, batch, microbatches);
     CHECK(result.at("count").front() == 5.0);
     CHECK(result.at("loss").front() == Approx(loss_of(parameters, batch)).epsilon(1e-12));
     CHECK(result.at("grad_norm").front() == Approx(norm).epsilon(1e-7));
@@ -155,25 +156,25 @@ TEST_CASE("gradients of divided parameters match finite differences, and norms c
         INFO(name << "[" << i << "]");
         const double moved = values[i] - result.at(name)[i];  // plain sgd at rate 1
         CHECK(moved == Approx(factor * gradients.at(name)[i]).epsilon(1e-6).margin(1e-9));
-        if (!spec.train.ema) continue;
+        if (!net.step.ema) continue;
         const double average = 0.9 * values[i] + 0.1 * result.at(name)[i];
         CHECK(result.at("ema/" + name)[i] == Approx(average).epsilon(1e-12).margin(1e-12));
       }
     }
   };
   for (const int stage : {0, 1, 2, 3}) {
-    spec::Spec spec = divided_spec();
-    if (stage > 0) {
-      spec::Fsdp fsdp;
-      fsdp.stage = stage;
-      fsdp.axes = spec.mesh.roles.data;
-      spec.parallelism = spec::Parallelism{fsdp};
-    }
+    Network net = divided_network();
+    const auto from = [&](int first) { return stage >= first ? net.data_axes : AxisSet(); };
     INFO("stage " << stage);
-    check_step(spec, 1.0);
-    spec.train.ema = spec::EmaSpec{0.9, true};
-    spec.optimizer.clip_by_global_norm = 0.5 * norm;
-    check_step(spec, 0.5);
+    for (const std::int64_t microbatches : {1, 2}) {
+      net.step.sharding = {from(1), from(2), from(3), true, stage == 3 && microbatches == 1};
+      net.step.ema = {};
+      net.optimizer.clip_by_global_norm = {};
+      check_step(net, 1.0, microbatches);
+      net.step.ema = optimizers::Ema{0.9, true};
+      net.optimizer.clip_by_global_norm = 0.5 * norm;
+      check_step(net, 0.5, microbatches);
+    }
   }
 }
 
@@ -181,10 +182,10 @@ TEST_CASE("a divided gradient that is not finite in one part is refused by all d
   Batch batch;
   Feed parameters = parameters_by_hand();
   parameters["dense_0.kernel"][units - 1] = std::nan("");  // the last unit, of the second position
-  spec::Spec spec = divided_spec();
+  Network net = divided_network();
   for (const bool judges_update : {false, true}) {
-    if (judges_update) spec.optimizer.rule = optimizers::Sgd{0.9};
-    const Feed result = stepped(spec, parameters, batch);
+    if (judges_update) net.optimizer.rule = optimizers::Sgd{0.9};
+    const Feed result = stepped(net, parameters, batch);
     CHECK(result.at("finite").front() == 0.0);
     CHECK(result.at("head.bias") == parameters.at("head.bias"));
     CHECK(result.at("dense_0.bias") == parameters.at("dense_0.bias"));

@@ -24,8 +24,8 @@ using namespace pmaptrain::testing;
 namespace {
 
 // One parameter w[1], whose gradient is fed.
-Program program_of(const train::Optimizer& optimizer, DType dtype) {
-  const spec::OptimizerSpec& spec = optimizer.spec;
+Program program_of(const step::Optimizer& optimizer, DType dtype) {
+  const optimizers::Options& spec = optimizer.options;
   Program program;
   Builder b(program, all_ops());
   const Type type{dtype, {1}, {}};
@@ -36,11 +36,11 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
   }
   const std::vector<Value> g{b.input(Group::batch, "g", type)};
   const Value step = b.input(Group::hyper, "step", {DType::i64, {}, {}});
-  const std::vector<equations::Number> declared = train::optimizer_numbers(optimizer, dtype);
+  const std::vector<equations::Number> declared = step::optimizer_numbers(optimizer, dtype);
   const equations::Numbers numbers(declared, equations::declare_numbers(b, declared));
   const Value rate = numbers["learning_rate"];
-  const train::Update update =
-      train::optimizer_update(b, optimizer, numbers, std::vector<std::size_t>{0}, w, g, slots, step, rate);
+  const step::Update update =
+      step::optimizer_update(b, optimizer, numbers, std::vector<std::size_t>{0}, w, g, slots, step, rate);
   program.inputs.front().next = update.parameters.front();
   for (std::size_t k = 0; k < slots.size(); ++k) program.inputs[1 + k].next = update.slots[k].front();
   check(program);
@@ -48,25 +48,25 @@ Program program_of(const train::Optimizer& optimizer, DType dtype) {
 }
 
 // w after each gradient, from `w`.
-Numbers follow(const spec::OptimizerSpec& spec, double w, const Numbers& gradients, DType dtype = DType::f64) {
+Numbers follow(const optimizers::Options& spec, double w, const Numbers& gradients, DType dtype = DType::f64) {
   const double decay = spec.rule->weight_decay().value_or(0.0);
-  const train::ParameterOptions options{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
-  const train::Optimizer optimizer{spec, spec.learning_rate.value, {}, {options}};
+  const step::ParameterOptions options{{"", 1.0}, {decay != 0.0 ? "weight_decay" : "", decay, dtype}, true};
+  const step::Optimizer optimizer{spec, spec.learning_rate.value, {}, {options}};
   const Program program = program_of(optimizer, dtype);
   Feed feed{{"w", {w}}};
-  add_numbers(feed, train::optimizer_numbers(optimizer, dtype));
+  add_numbers(feed, step::optimizer_numbers(optimizer, dtype));
   Numbers path;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     feed["g"] = {gradients[i]};
     feed["step"] = {static_cast<double>(i + 1)};
-    for (const auto& [name, value] : run(program, feed)) feed[name] = value;
+    for (const auto& [name, value] : results_of(program, feed)) feed[name] = value;
     path.push_back(feed["w"].front());
   }
   return path;
 }
 
 // The optimizer of a config that has this one.
-spec::OptimizerSpec loaded_optimizer(const std::string& optimizer) {
+optimizers::Options loaded_optimizer(const std::string& optimizer) {
   const std::string config =
       "data: {source: {values: {inputs: [[1]], targets: [[1]]}}, batch_size: 1}\nmodel: {layers: [dense: 1]}\n"
       "loss: mean_squared_error\ntrain: {duration: 1 step}\noptimizer: ";
@@ -89,7 +89,7 @@ TEST_CASE("sgd descends; momentum keeps a trace; nesterov looks ahead by it", "[
 }
 
 TEST_CASE("adam corrects both moments for their start at zero", "[step]") {
-  const spec::OptimizerSpec adam{optimizers::Adam{0.5, 0.75, 0.0}, 0.1, {}, {}};
+  const optimizers::Options adam{optimizers::Adam{0.5, 0.75, 0.0}, 0.1, {}, {}};
   // mu 0.5, -0.75; corrected 1, -1. nu 0.25, 1.1875; corrected 1, 1.1875 / 0.4375.
   check_path(follow(adam, 1.0, {1, -2}), {0.9, 0.9 + 0.1 / std::sqrt(1.1875 / 0.4375)});
   // eps stands outside the root.
@@ -97,7 +97,7 @@ TEST_CASE("adam corrects both moments for their start at zero", "[step]") {
 }
 
 TEST_CASE("adamw adds the weight itself to adam's direction, not to the gradient", "[step]") {
-  const spec::OptimizerSpec adamw{optimizers::AdamW{0.5, 0.75, 0.0, 0.2}, 0.1, {}, {}};
+  const optimizers::Options adamw{optimizers::AdamW{0.5, 0.75, 0.0, 0.2}, 0.1, {}, {}};
   const double second = 0.88 - 0.1 * (-1 / std::sqrt(1.1875 / 0.4375) + 0.2 * 0.88);
   check_path(follow(adamw, 1.0, {1, -2}), {0.88, second});
 }
@@ -145,7 +145,7 @@ TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
   int bounded = 0;
   for (const spec::Key* const kind : spec::alternatives(*spec::find_key("optimizer"))) {
     const std::string name(kind->name());
-    const spec::OptimizerSpec given = loaded_optimizer("{" + name + ": {}, learning_rate: 0.1}");
+    const optimizers::Options given = loaded_optimizer("{" + name + ": {}, learning_rate: 0.1}");
     const double decay = given.rule->weight_decay().value_or(0.0);
     for (const Numbers& course : courses) {
       double largest = 0;
@@ -166,10 +166,10 @@ TEST_CASE("no update moves a parameter further than its rule says", "[step]") {
 }
 
 TEST_CASE("base_batch_size scales the rate linearly with the batch", "[step]") {
-  data::BatchPlan batch;
+  BatchPlan batch;
   batch.global = 256;
   const auto rate = [&](std::optional<std::int64_t> base) {
-    return train::make_optimizer({optimizers::Sgd{}, 0.1, base, {}}, {}, batch, 1).learning_rate;
+    return step::make_optimizer({optimizers::Sgd{}, 0.1, base, {}}, {}, batch, 1).learning_rate;
   };
   CHECK(rate({}) == 0.1);
   CHECK(rate(32) == Approx(0.8));

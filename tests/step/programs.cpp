@@ -1,4 +1,6 @@
 // The programs of two configs at every stage, as golden text.
+#include "core/setup/programs.h"
+
 #include <utility>
 
 #include "core/graph/text.h"
@@ -12,12 +14,12 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-void check_stages(const std::string& file, const train::Setup& setup) {
+void check_stages(const std::string& file, const setup::Setup& setup) {
   std::string all;
   for (const auto& [name, stage] :
-       {std::pair{"model", train::Stage::model}, std::pair{"grad", train::Stage::grad},
-        std::pair{"synchronised", train::Stage::synchronised}, std::pair{"final", train::Stage::final}}) {
-    all += std::string("# ") + name + "\n" + to_text(train::program_at(setup, stage)) + "\n";
+       {std::pair{"model", step::Stage::model}, std::pair{"grad", step::Stage::grad},
+        std::pair{"synchronised", step::Stage::synchronised}, std::pair{"final", step::Stage::final}}) {
+    all += std::string("# ") + name + "\n" + to_text(setup::program_at(setup, stage)) + "\n";
   }
   all += "# what runs\n" + to_text(*setup.training);
   test::check_golden("programs/" + file, all);

@@ -15,8 +15,8 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-train::Setup setup_without_warnings(const std::string& config, const std::vector<std::string>& set) {
-  train::Setup setup = setup_of_text(config, set);
+setup::Setup setup_without_warnings(const std::string& config, const std::vector<std::string>& set) {
+  setup::Setup setup = setup_of_text(config, set);
   setup.warnings.clear();
   return setup;
 }

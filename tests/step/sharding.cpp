@@ -9,6 +9,7 @@
 #include "core/graph/text.h"
 #include "core/ops/all.h"
 #include "core/runtime/cpu/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/setup.h"
 #include "core/step/step_program.h"
 #include "core/train/resume.h"
@@ -33,18 +34,18 @@ int count(const Program& program, std::string_view op) {
 }
 
 Program final_program(std::vector<std::string> set) {
-  return train::program_at(setup_of_text(small_images, std::move(set)), train::Stage::final);
+  return setup::program_at(setup_of_text(small_images, std::move(set)), step::Stage::final);
 }
 
 // The run of a folder, continued with this setup.
-Trained continued(const std::filesystem::path& run, const train::Setup& setup) {
+Trained continued(const std::filesystem::path& run, const setup::Setup& setup) {
   std::optional<train::ResumePoint> point = train::find_resume_point(run);
   REQUIRE(point);
-  const train::RunState& state = point->checkpoint.state;
+  const run::RunState& state = point->checkpoint.state;
   train::SessionOptions options;
   options.folder.resume = true;
   options.resume = &*point;
-  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   return train_setup_in(run, setup, options);
 }
 
@@ -90,7 +91,7 @@ TEST_CASE("without parallelism a step has no shards", "[step]") {
 }
 
 TEST_CASE("the text of a step with shards parses back to the same program", "[step]") {
-  const train::Setup setup = setup_of_text(small_images, {stage(3)});
+  const setup::Setup setup = setup_of_text(small_images, {stage(3)});
   const std::string text = to_text(*setup.training);
   CHECK(text.find("{devices}] of %") != std::string::npos);
   const Program again = parse_program(text, "step.pmt", all_ops());
@@ -197,10 +198,10 @@ TEST_CASE("what is made of gathered parameters alone is made again, and not kept
                                             "mesh.blocks=4", "data.batch_size=4"});
       };
       // The first group has the layer before, and the last one is not gathered again.
-      const train::Setup four = setup_with(4), eight = setup_with(8);
+      const setup::Setup four = setup_with(4), eight = setup_with(8);
       CHECK(gathers_again(*four.training) == 3);
       CHECK(gathers_again(*eight.training) == 7);
-      const auto shared_bytes = [](const train::Setup& setup) {
+      const auto shared_bytes = [](const setup::Setup& setup) {
         return cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work})
             .transient.shared;
       };
@@ -218,7 +219,7 @@ TEST_CASE("more layers need no more memory for gathered parameters and for sums 
       const auto planned = [&](int layers) {
         std::string list = "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, ";
         for (int i = 0; i < layers; ++i) list += layer;
-        const train::Setup setup =
+        const setup::Setup setup =
             setup_of_text(small_images, {stage(3), list + "global_avg_pool, {dense: 3}]", "mesh.blocks=4", batch});
         const cpu::PoolSizes needs =
             cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work}).transient;
@@ -234,7 +235,7 @@ TEST_CASE("more layers need no more memory for gathered parameters and for sums 
 }
 
 TEST_CASE("a process receives the parameters of a group of layers, and sends sums, while it computes", "[step]") {
-  const train::Setup setup = setup_of_text(small_images, {stage(3), three_groups, "mesh.blocks=4"});
+  const setup::Setup setup = setup_of_text(small_images, {stage(3), three_groups, "mesh.blocks=4"});
   const cpu::Plan plan =
       cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});
   INFO(to_text(plan));
@@ -249,7 +250,7 @@ TEST_CASE("a process receives the parameters of a group of layers, and sends sum
 TEST_CASE("in one process the workers share what is gathered", "[step]") {
   for (const int number : {1, 2, 3}) {
     INFO("stage " << number);
-    const train::Setup setup = setup_of_text(small_images, {stage(number), three_groups});
+    const setup::Setup setup = setup_of_text(small_images, {stage(number), three_groups});
     CHECK(cpu::make_plan(setup.training, {.work = setup.training_work}).transient.worker < 8192);
   }
 }
@@ -303,9 +304,9 @@ optimizer: {adam: {}, learning_rate: 0.01}
 train: {duration: 2 steps, log_every: 1 step}
 )";
   const std::string backend = any_backend();
-  const train::Setup setup = setup_of_text(text, {backend, stage(3)});
+  const setup::Setup setup = setup_of_text(text, {backend, stage(3)});
   // Both buckets before the last group, that of the table again in the backward pass; twice each for norms.
-  CHECK(count(train::program_at(setup, train::Stage::final), "all_gather_invariant") == (1 + 2) + 1 + 2 * 2);
+  CHECK(count(setup::program_at(setup, step::Stage::final), "all_gather_invariant") == (1 + 2) + 1 + 2 * 2);
   test::Slice slice(test::slices_with_sanitizer(2));
   if (slice.takes(backend == "mesh.backend=cpu")) {
     CHECK(train_setup(setup).same_bits(train_setup(setup_of_text(text, {backend}))));

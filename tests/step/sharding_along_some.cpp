@@ -6,6 +6,7 @@
 
 #include "core/graph/text.h"
 #include "core/runtime/cpu/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/setup.h"
 #include "core/step/step_program.h"
 #include "tests/catch.h"
@@ -53,8 +54,8 @@ const std::vector<std::vector<std::string>> kinds_of_steps{
 
 TEST_CASE("shards along some axes of the data are parts of the sum along all of them", "[step]") {
   const auto collectives = [](int stage) {
-    const Program program = train::program_at(
-        setup_of_text(small_images, joined_set(mesh_of(4, 4), {stage_along("shards", stage)})), train::Stage::final);
+    const Program program = setup::program_at(
+        setup_of_text(small_images, joined_set(mesh_of(4, 4), {stage_along("shards", stage)})), step::Stage::final);
     std::string text;
     for (const Equation& equation : program.equations) {
       const AxisSet axes = equation.op.axes();
@@ -76,10 +77,10 @@ TEST_CASE("shards along some axes of the data are parts of the sum along all of 
 
 TEST_CASE("the golden text shows where shards along some axes are gathered, and which part of a sum a device takes",
           "[step]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_config("linear_regression.yaml",
                       {"mesh.axes=[{hosts: 2}, {shards: 2}]", "data.axes=[hosts, shards]", stage_along("shards", 3)});
-  test::check_golden("sharding_along_some.txt", to_text(train::program_at(setup, train::Stage::synchronised)));
+  test::check_golden("sharding_along_some.txt", to_text(setup::program_at(setup, step::Stage::synchronised)));
 }
 
 TEST_CASE("shards along some axes of the data change no bit, with any number of blocks and on every backend",
@@ -153,7 +154,7 @@ TEST_CASE("along some axes of the data a process gathers and sums two groups of 
   const auto planned = [&](const std::string& axis, int layers) {
     std::string list = "model.layers=[flatten, {dense: 512}, ";
     for (int i = 0; i < layers; ++i) list += "{dense: 512}, relu, ";
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, joined_set(mesh_of(4, 4), {list + "{dense: 3}]", stage_along(axis, 3), "data.batch_size=4"}));
     const cpu::Plan plan =
         cpu::make_plan(setup.training, {.blocks = 4, .placement = {1, 4}, .work = setup.training_work});

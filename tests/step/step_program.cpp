@@ -9,6 +9,16 @@
 #include "core/graph/differentiate.h"
 #include "core/graph/passes.h"
 #include "core/graph/text.h"
+#include "core/layers/conv.h"
+#include "core/layers/dropout.h"
+#include "core/layers/pooling.h"
+#include "core/layers/reshape.h"
+#include "core/losses/huber.h"
+#include "core/losses/mean_absolute_error.h"
+#include "core/losses/mean_squared_error.h"
+#include "core/losses/sigmoid_cross_entropy.h"
+#include "core/metrics/quotients.h"
+#include "core/metrics/r2.h"
 #include "core/optimizers/adam.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
@@ -83,11 +93,11 @@ double batch_loss(const Feed& parameters, const BatchRows& rows) {
   return sum / count;
 }
 
-// The step of `spec` with rows of three features.
-Program step_of(const spec::Spec& spec, model::BatchShape batch, DType dtype = DType::f64,
-                train::Stage stage = train::Stage::final) {
-  const model::Model model = model::make_model(spec, {dtype, {3}}, labels, dtype);
-  return train::train_program(model, spec, optimizer_of(spec, model, batch), batch, all_ops(), stage);
+// The step of `net` with rows of three features.
+Program step_of(const Network& net, model::BatchShape batch, DType dtype = DType::f64,
+                step::Stage stage = step::Stage::final) {
+  const model::Model model = model::make_model(net, {dtype, {3}}, labels, dtype);
+  return step::train_program(model, net.step, optimizer_of(net, model, batch), batch, all_ops(), stage);
 }
 
 int count_of(const std::string& text, const std::string& word) {
@@ -100,11 +110,26 @@ constexpr double nan_loss = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+TEST_CASE("a model and its step are made of values in C++, without a config", "[step]") {
+  model::Options options;
+  options.layers = {{"head", layers::Dense{2}, {}}};
+  options.loss = losses::MeanSquaredError{};
+  const model::Model model = model::make_model(options, {DType::f64, {1}}, {DType::f64, {2}}, DType::f64);
+  const step::Optimizer sgd = step::make_optimizer({optimizers::Sgd{}, 0.5, {}, {}}, model, {}, 1);
+  const step::StepProgram step = step::step_program(model, {}, sgd, {1, 1}, all_ops());
+  Feed feed{{"inputs", {3}}, {"targets", {1, -1}}, {"mask", {1}}};
+  add_numbers(feed, step::step_numbers(model, {}, sgd));
+  const Feed result = results_of(step.program, feed);  // all weights are 0, so the errors are -1 and 1
+  CHECK(result.at("loss") == Numbers{1});
+  CHECK(result.at("head.bias") == Numbers{0.5, -0.5});
+  CHECK(result.at("head.kernel") == Numbers{1.5, -1.5});
+}
+
 TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches finite differences", "[step]") {
   const BatchRows rows;
   const Feed parameters = initial_parameters();
   const Program program = step_of(classifier(six), {2, 2});
-  const Feed result = run(program, with_batch(parameters, rows));
+  const Feed result = results_of(program, with_batch(parameters, rows));
   CHECK(result.at("count").front() == 8.0);
   CHECK(result.at("loss").front() == Approx(batch_loss(parameters, rows)).epsilon(1e-12));
 
@@ -126,32 +151,33 @@ TEST_CASE("an unevenly masked step on a 2x3 mesh with 2 microbatches matches fin
 }
 
 TEST_CASE("the gradients of a convolutional step match finite differences of its loss", "[step]") {
-  spec::Spec spec = classifier(Mesh({{"devices", 2}}));
-  const spec::Padding same{spec::PaddingKind::same, {}}, valid{spec::PaddingKind::valid, {}};
-  spec.model.layers = {layer("conv_0", spec::Conv{2, {3, 2}, {1, 1}, same, true}),
-                       layer("gelu_0", spec::Gelu{}),
-                       layer("max_pool_0", spec::MaxPool{{2, 2}, {2, 1}, valid}),
-                       layer("flatten_0", spec::Flatten{}),
-                       layer("dropout_0", spec::Dropout{0.25}),
-                       layer("head", spec::Dense{3})};
-  spec.data.normalize = spec::Normalize{{0.1}, {0.7}};
-  const model::Model model = model::make_model(spec, {DType::f64, {4, 4, 1}}, labels, DType::f64);
-  const Program program = train::train_program(model, spec, optimizer_of(spec, model, {2, 2}), {2, 2}, all_ops());
+  Network net = classifier(Mesh({{"devices", 2}}));
+  const layers::Padding same{layers::PaddingKind::same, {}}, valid{layers::PaddingKind::valid, {}};
+  net.layers = {layer("conv_0", layers::Conv{2, {3, 2}, {1, 1}, same, true}),
+                layer("gelu_0", layers::Gelu{}),
+                layer("max_pool_0", layers::MaxPool{{2, 2}, {2, 1}, valid}),
+                layer("flatten_0", layers::Flatten{}),
+                layer("dropout_0", layers::Dropout{0.25}),
+                layer("head", layers::Dense{3})};
+  net.normalize = FieldStatistics{{0.1}, {0.7}};
+  const model::Model model = model::make_model(net, {DType::f64, {4, 4, 1}}, labels, DType::f64);
+  const Program program = step::train_program(model, net.step, optimizer_of(net, model, {2, 2}), {2, 2}, all_ops());
   Feed feed{{"targets", {0, 2, 1, 1}}, {"mask", {1, 1, 1, 0}}, {"rows", {4, 5, 6, 7}}};
-  add_numbers(feed, train::step_numbers(model, spec, optimizer_of(spec, model)));
+  add_numbers(feed, step::step_numbers(model, net.step, optimizer_of(net, model)));
   feed["dropout/dropout_0"] = {11, 12};
   for (int i = 0; i < 64; ++i) feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
   for (const model::Parameter& parameter : model.parameters) {
-    feed[parameter.name] = to_numbers(train::draw(parameter, 5, DType::f64), DType::f64);
+    feed[parameter.name] = to_numbers(setup::draw(parameter, 5, DType::f64), DType::f64);
   }
-  const Feed result = run(program, feed);
+  const Feed result = results_of(program, feed);
   for (const model::Parameter& parameter : model.parameters) {
     for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
       const double step = 1e-5;
       Feed above = feed, below = feed;
       above[parameter.name][i] += step;
       below[parameter.name][i] -= step;
-      const double expected = (run(program, above)["loss"].front() - run(program, below)["loss"].front()) / (2 * step);
+      const double expected =
+          (results_of(program, above)["loss"].front() - results_of(program, below)["loss"].front()) / (2 * step);
       INFO(parameter.name << "[" << i << "]");
       CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-8));
     }
@@ -160,42 +186,43 @@ TEST_CASE("the gradients of a convolutional step match finite differences of its
 
 TEST_CASE("the gradient of every loss matches finite differences, and every metric is the same in microbatches",
           "[step]") {
-  const std::vector<spec::Metric> of_classes = {spec::Metric{metric::F1{}}, spec::Metric{metric::Precision{each}}};
-  const std::vector<spec::Metric> of_numbers = {spec::Metric{metric::R2{}}};
-  for (const spec::Loss& loss :
-       std::vector<spec::Loss>{spec::SoftmaxCrossEntropy{0.2, {{1, 2, 0.5}}, {}}, spec::SigmoidCrossEntropy{},
-                               spec::MeanSquaredError{}, spec::MeanAbsoluteError{}, spec::Huber{0.4}}) {
-    spec::Spec spec = classifier(Mesh({{"devices", 2}}));
-    spec.loss = loss;
-    const bool classes = std::holds_alternative<spec::SoftmaxCrossEntropy>(loss);
-    spec.metrics = classes ? of_classes : of_numbers;
-    const data::Field target = classes ? labels : data::Field{DType::f64, {3}};
-    const model::Model model = model::make_model(spec, {DType::f64, {3}}, target, DType::f64);
-    const Program program = train::train_program(model, spec, optimizer_of(spec, model, {4, 2}), {4, 2}, all_ops());
+  const std::vector<metrics::Metric> of_classes = {metrics::Metric{metric::F1{}},
+                                                   metrics::Metric{metric::Precision{each}}};
+  const std::vector<metrics::Metric> of_numbers = {metrics::Metric{metric::R2{}}};
+  for (const losses::Loss& loss :
+       std::vector<losses::Loss>{losses::SoftmaxCrossEntropy{0.2, {{1, 2, 0.5}}, {}}, losses::SigmoidCrossEntropy{},
+                                 losses::MeanSquaredError{}, losses::MeanAbsoluteError{}, losses::Huber{0.4}}) {
+    Network net = classifier(Mesh({{"devices", 2}}));
+    net.loss = loss;
+    const bool classes = loss.as<losses::SoftmaxCrossEntropy>() != nullptr;
+    net.metrics = classes ? of_classes : of_numbers;
+    const Field target = classes ? labels : Field{DType::f64, {3}};
+    const model::Model model = model::make_model(net, {DType::f64, {3}}, target, DType::f64);
+    const Program program = step::train_program(model, net.step, optimizer_of(net, model, {4, 2}), {4, 2}, all_ops());
     Feed feed = initial_parameters();
     feed["mask"] = {1, 1, 1, 1, 1, 0, 0, 0};
-    add_numbers(feed, train::step_numbers(model, spec, optimizer_of(spec, model)));
+    add_numbers(feed, step::step_numbers(model, net.step, optimizer_of(net, model)));
     for (int i = 0; i < 24; ++i) {
       feed["inputs"].push_back(std::sin(1.0 + 3.1 * i));
       if (classes && i % 3 != 0) continue;
       feed["targets"].push_back(classes ? i % 5 % 3 : 0.5 + 0.5 * std::sin(0.3 * i));
     }
-    const Feed result = run(program, feed);
+    const Feed result = results_of(program, feed);
     for (const model::Parameter& parameter : model.parameters) {
       for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
         const double step = 1e-5;
         Feed above = feed, below = feed;
         above[parameter.name][i] += step;
         below[parameter.name][i] -= step;
-        const double up = run(program, above)["loss"].front(), down = run(program, below)["loss"].front();
-        INFO(spec::to_string(loss) << ", " << parameter.name << "[" << i << "]");
+        const double up = results_of(program, above)["loss"].front(), down = results_of(program, below)["loss"].front();
+        INFO(loss->name() << ", " << parameter.name << "[" << i << "]");
         CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] ==
               Approx((up - down) / (2 * step)).epsilon(1e-6).margin(1e-8));
       }
     }
     const Feed whole =
-        run(train::train_program(model, spec, optimizer_of(spec, model, {4, 1}), {4, 1}, all_ops()), feed);
-    for (const model::MeasurePart& part : model::measure_parts(model)) {
+        results_of(step::train_program(model, net.step, optimizer_of(net, model, {4, 1}), {4, 1}, all_ops()), feed);
+    for (const metrics::MeasurePart& part : model::measure_parts(model)) {
       INFO(part.name);
       const Numbers &found = result.at(part.name), &expected = whole.at(part.name);
       REQUIRE(found.size() == static_cast<std::size_t>(numel(part.shape)));
@@ -216,7 +243,7 @@ TEST_CASE("simplifying a step removes equations and changes no bit of what it gi
   CHECK(equations(simple) < equations(program));
   CHECK(count_of(to_text(simple), "psum[") == 1);
   const Feed feed = with_batch(initial_parameters(), BatchRows());
-  CHECK(run(simple, feed) == run(program, feed));
+  CHECK(results_of(simple, feed) == results_of(program, feed));
 }
 
 TEST_CASE("a step reduces once, whatever the number of microbatches, and not inside their loop", "[step]") {
@@ -233,12 +260,11 @@ TEST_CASE("a step reduces once, whatever the number of microbatches, and not ins
 }
 
 TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to rounding", "[step]") {
-  spec::Spec split = classifier(six);
-  split.model.layers.insert(split.model.layers.begin() + 2, layer("dropout_0", spec::Dropout{0.4}));
+  Network split = classifier(six);
+  split.layers.insert(split.layers.begin() + 2, layer("dropout_0", layers::Dropout{0.4}));
   split.optimizer.rule = optimizers::Adam{};
-  spec::Spec whole = split;
-  whole.mesh.mesh = Mesh();
-  whole.mesh.roles.data = {};
+  Network whole = split;
+  whole.place(Mesh(), {});
 
   const BatchRows padded;
   BatchRows dense = padded;
@@ -254,9 +280,9 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
   parameters["dropout/dropout_0"] = {123456, 7890};
   for (DType dtype : {DType::f32, DType::f64}) {
     const model::Model model = model::make_model(split, {dtype, {3}}, labels, dtype);
-    add_numbers(parameters, train::step_numbers(model, split, optimizer_of(split, model)));
-    const Feed a = run(step_of(split, {2, 2}, dtype), with_batch(parameters, padded));
-    const Feed b = run(step_of(whole, {8, 1}, dtype), with_batch(parameters, dense));
+    add_numbers(parameters, step::step_numbers(model, split.step, optimizer_of(split, model)));
+    const Feed a = results_of(step_of(split, {2, 2}, dtype), with_batch(parameters, padded));
+    const Feed b = results_of(step_of(whole, {8, 1}, dtype), with_batch(parameters, dense));
     const double rounding = dtype == DType::f32 ? 2e-6 : 1e-14;
     REQUIRE(a.size() == b.size());
     for (const auto& [name, values] : a) {
@@ -273,7 +299,7 @@ TEST_CASE("a masked, microbatched step with dropout equals the unsplit one to ro
 TEST_CASE("the mean over examples is not the mean of the devices' means", "[step]") {
   const BatchRows rows;
   const Feed parameters = initial_parameters();
-  const Feed result = run(step_of(classifier(six), {2, 1}), with_batch(parameters, rows));
+  const Feed result = results_of(step_of(classifier(six), {2, 1}), with_batch(parameters, rows));
   // The naive formula: every device with an example divides by its own count, then the mean over those devices.
   double means = 0, devices = 0;
   for (std::size_t device = 0; device < 6; ++device) {
@@ -317,7 +343,7 @@ TEST_CASE("halt keeps everything as it was before the first step that is not fin
   BatchRows broken = rows;
   broken.inputs[0] = nan_loss;
   const Feed before = initial_parameters();
-  const Feed bad = run(program, with_batch(before, broken));
+  const Feed bad = results_of(program, with_batch(before, broken));
   CHECK(std::isnan(bad.at("loss").front()));
   CHECK(bad.at("finite").front() == 0.0);
   CHECK(bad.at("step").front() == 0.0);
@@ -326,26 +352,26 @@ TEST_CASE("halt keeps everything as it was before the first step that is not fin
 
   Feed later = with_batch(before, rows);
   later["finite"] = {0};
-  const Feed still = run(program, later);
+  const Feed still = results_of(program, later);
   CHECK(still.at("finite").front() == 0.0);
   for (const auto& [name, values] : before) CHECK(still.at(name) == values);
 }
 
 TEST_CASE("skip leaves out the step that is not finite, counts it and goes on", "[step]") {
-  spec::Spec spec = classifier(six);
-  spec.train.on_nonfinite = spec::OnNonfinite::skip;
-  const Program program = step_of(spec, {2, 1});
+  Network net = classifier(six);
+  net.step.halts = false;
+  const Program program = step_of(net, {2, 1});
   const BatchRows rows;
   BatchRows broken = rows;
   broken.inputs[0] = nan_loss;
   const Feed before = initial_parameters();
-  const Feed bad = run(program, with_batch(before, broken));
+  const Feed bad = results_of(program, with_batch(before, broken));
   CHECK(bad.at("skipped").front() == 1.0);
   for (const auto& [name, values] : before) CHECK(bad.at(name) == values);
 
   Feed next = with_batch(before, rows);
   next["skipped"] = bad.at("skipped");
-  const Feed good = run(program, next);
+  const Feed good = results_of(program, next);
   CHECK(good.at("skipped").front() == 1.0);
   CHECK(good.at("step").front() == 1.0);
   CHECK(good.at("head.bias") != before.at("head.bias"));
@@ -355,7 +381,7 @@ TEST_CASE("a batch without an example changes nothing and says so in its count",
   BatchRows empty;
   empty.mask.assign(12, 0);
   const Feed before = initial_parameters();
-  const Feed result = run(step_of(classifier(six), {2, 1}), with_batch(before, empty));
+  const Feed result = results_of(step_of(classifier(six), {2, 1}), with_batch(before, empty));
   CHECK(result.at("count").front() == 0.0);
   CHECK(result.at("finite").front() == 0.0);
   for (const auto& [name, values] : before) CHECK(result.at(name) == values);
@@ -365,21 +391,21 @@ TEST_CASE("epoch sums add up over steps in double", "[step]") {
   const Program program = step_of(classifier(six), {2, 1}, DType::f32);
   Feed feed = with_batch(initial_parameters(), BatchRows());
   feed["learning_rate"] = {0.0};
-  const Feed first = run(program, feed);
+  const Feed first = results_of(program, feed);
   for (const char* name : {"epoch/loss", "epoch/accuracy", "epoch/examples"}) feed[name] = first.at(name);
-  const Feed second = run(program, feed);
+  const Feed second = results_of(program, feed);
   CHECK(second.at("epoch/examples").front() == 16.0);
   CHECK(second.at("epoch/loss").front() == Approx(16 * first.at("loss").front()).epsilon(1e-6));
   CHECK(second.at("epoch/accuracy").front() == Approx(16 * first.at("accuracy").front()).epsilon(1e-6));
 }
 
 TEST_CASE("the stages show the forward pass, then this device's gradients, then the whole step", "[step]") {
-  const Program forward = step_of(classifier(six), {4, 2}, DType::f32, train::Stage::model);
+  const Program forward = step_of(classifier(six), {4, 2}, DType::f32, step::Stage::model);
   CHECK(forward.type(forward.find_input("inputs")->value).shape == Shape{2, 3});  // one microbatch
   CHECK(to_string(forward.type(forward.find_output("loss")->value), six) == "f32[]{replicas, shards}");
   CHECK(count_of(to_text(forward), "psum[") == 0);
 
-  const Program grad = step_of(classifier(six), {4, 2}, DType::f32, train::Stage::grad);
+  const Program grad = step_of(classifier(six), {4, 2}, DType::f32, step::Stage::grad);
   CHECK(to_string(grad.type(grad.find_output("grad.head.kernel")->value), six) == "f32[4,3]{replicas, shards}");
   CHECK(count_of(to_text(grad), "psum[") == 0);
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "core/runtime/cpu/module.h"
+#include "core/setup/plan.h"
+#include "core/setup/programs.h"
 #include "core/setup/setup.h"
-#include "core/setup/start.h"
 #include "core/step/optimizer.h"
 #include "core/step/step_program.h"
 #include "tests/catch.h"
@@ -43,9 +44,8 @@ std::string along(const std::string& axis, int stage) {
 }
 
 bool is_by_rows(const std::vector<std::string>& set) {
-  const train::Setup setup = setup_of_text(tokens(), set);
-  const std::vector<model::Bucket> buckets =
-      train::buckets_of(setup.model, setup.optimizer(), model::sharding_of(setup.member_spec()));
+  const setup::Setup setup = setup_of_text(tokens(), set);
+  const std::vector<model::Bucket> buckets = step::buckets_of(setup.model, setup.optimizer(), setup.step.sharding);
   return std::any_of(buckets.begin(), buckets.end(), [](const model::Bucket& bucket) { return bucket.tokens > 0; });
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("rows that the batches name are updated as by the whole gradient, and 
       CHECK(changed > 200);
       const auto norms = [](const Trained& trained) {
         std::vector<double> all;
-        for (const train::Logged& logged : trained.of<train::Logged>()) all.push_back(logged.grad_norm);
+        for (const run::Logged& logged : trained.of<run::Logged>()) all.push_back(logged.grad_norm);
         return all;
       };
       CHECK(norms(by_rows).size() == 3);
@@ -156,7 +156,7 @@ TEST_CASE("a step of a table by rows sends and stores its rows, and no array of 
       "model.layers=[{embedding: {num_embeddings: 100000, features: 64}}, global_avg_pool, {dense: 3}]";
   const std::size_t table = 100000 * 64 * sizeof(float);
   const auto cost = [&](const std::string& rule) {
-    return train::cost_of(*setup_of_text(tokens(), {large, rule}).training);
+    return setup::cost_of(*setup_of_text(tokens(), {large, rule}).training);
   };
   const auto sent = [&](const std::string& rule) {
     double bytes = 0;
@@ -167,20 +167,20 @@ TEST_CASE("a step of a table by rows sends and stores its rows, and no array of 
   for (const std::string& rule : rules) {
     INFO(rule);
     CHECK(sent(rule) < static_cast<double>(table) / 100);
-    const train::Setup setup = setup_of_text(tokens(), {large, rule});
-    const MemoryNeeds needs = CpuBackend({.workers = 1}).plan(train::run_source(setup))->needs();
-    CHECK(needs.temporaries + needs.gradients < table / 20);
+    const setup::Setup setup = setup_of_text(tokens(), {large, rule});
+    const MemoryNeeds needs = CpuBackend({.workers = 1}).plan(setup::run_source(setup))->needs();
+    CHECK(needs.activations + needs.gradients < table / 20);
   }
 }
 
 TEST_CASE("workers share the rows of a table", "[step]") {
   const std::string wide =
       "model.layers=[{embedding: {num_embeddings: 20000, features: 512}}, global_avg_pool, {dense: 3}]";
-  const train::Setup setup = setup_of_text(tokens(), {wide, "data.batch_size=52"});
-  REQUIRE(train::buckets_of(setup.model, setup.optimizer(), {}).back().tokens == 52 * 6);
+  const setup::Setup setup = setup_of_text(tokens(), {wide, "data.batch_size=52"});
+  REQUIRE(step::buckets_of(setup.model, setup.optimizer(), {}).back().tokens == 52 * 6);
   const std::size_t rows = 52 * 6 * 512 * sizeof(float);
   const auto temporaries = [&](int workers) {
-    return CpuBackend({.workers = workers}).plan(train::run_source(setup))->needs().temporaries;
+    return CpuBackend({.workers = workers}).plan(setup::run_source(setup))->needs().activations;
   };
   CHECK(temporaries(1) > 2 * rows);
   CHECK(temporaries(16) - temporaries(1) < 4 * rows);  // what pieces need; not two arrays of rows for each

@@ -22,19 +22,19 @@ namespace fs = std::filesystem;
 namespace {
 
 int open_file(const char* path, int flags, int /*mode*/) {
-  return train::file_system().open_at(AT_FDCWD, path, flags | O_CLOEXEC);
+  return run::file_system().open_at(AT_FDCWD, path, flags | O_CLOEXEC);
 }
 ssize_t write_file(int fd, const void* bytes, std::size_t count) {
-  return train::file_system().write(fd, {static_cast<const std::byte*>(bytes), count});
+  return run::file_system().write(fd, {static_cast<const std::byte*>(bytes), count});
 }
 ssize_t write_file_at(int fd, const void* bytes, std::size_t count, off_t at) {
   if (::lseek(fd, at, SEEK_SET) != at) return -1;
   return write_file(fd, bytes, count);
 }
-int truncate_file(int fd, off_t size) { return train::file_system().ftruncate(fd, size); }
-int remove_file(const char* path) { return train::file_system().unlink_at(AT_FDCWD, path); }
+int truncate_file(int fd, off_t size) { return run::file_system().ftruncate(fd, size); }
+int remove_file(const char* path) { return run::file_system().unlink_at(AT_FDCWD, path); }
 
-// SQLite changes files through train::file_system() as long as this lives. What it writes into shared memory (the index
+// SQLite changes files through run::file_system() as long as this lives. What it writes into shared memory (the index
 // of its log) is not recorded: after a kill it makes that anew from the log.
 class StoreOnFileSystem {
  public:
@@ -72,7 +72,7 @@ TEST_CASE("a sweep that is killed between any two changes of it, its store and i
   RecordingFileSystem recorder(folder.path("recorded"));
   std::string expected;
   {
-    const train::InstalledFileSystem installed(recorder);
+    const run::InstalledFileSystem installed(recorder);
     const StoreOnFileSystem store;
     CalledTrials trials;
     expected = results_of(folder.path("recorded/sweep"), folder.run(sweep, "recorded/sweep", trials));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
@@ -43,17 +44,17 @@ class Run {
     spec::Loaded loaded = spec::load_text(text_, "test.yaml", ".", overrides);
     std::optional<train::ResumePoint> point = train::find_resume_point(path());
     REQUIRE(point);
-    train::RunState& state = point->checkpoint.state;
+    run::RunState& state = point->checkpoint.state;
     const train::RunConfig config = train::read_run_config(path());
     train::check_config_continues(config, loaded);
     for (std::string& warning : train::apply_changes(config, changes, loaded, state)) {
       loaded.warnings.push_back(std::move(warning));
     }
-    const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
+    const setup::Setup setup = setup::make_setup(std::move(loaded), train::schedule_origin(state));
     train::check_data_continues(state, setup);
     options.resume = &*point;
     options.folder.resume = true;
-    options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+    options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
     return train_setup_in(path(), setup, options);
   }
 
@@ -77,7 +78,7 @@ Texts steps_of(const Trained& trained) {
 // The rates of the steps that a process took.
 std::vector<double> rates(const Trained& trained) {
   std::vector<double> all;
-  for (const train::Logged& line : trained.of<train::Logged>()) all.push_back(line.learning_rate);
+  for (const run::Logged& line : trained.of<run::Logged>()) all.push_back(line.learning_rate);
   return all;
 }
 
@@ -92,7 +93,7 @@ void check_rates(const Trained& trained, const std::vector<double>& expected) {
 
 Texts warnings(const Trained& trained) {
   Texts all;
-  for (const train::Warned& warned : trained.of<train::Warned>()) all.push_back(warned.text);
+  for (const run::Warned& warned : trained.of<run::Warned>()) all.push_back(warned.text);
   return all;
 }
 
@@ -265,11 +266,11 @@ TEST_CASE("members that left out steps have counts of their own in a new schedul
   spec::Overrides overrides;
   overrides.set = {"mesh.axes=[{members: 2}, {devices: 2}]", "ensemble={axis: members, vary: {seed: [3, 4]}}",
                    rate + "{linear: {init_value: 0.06, end_value: 0.0, transition: 6}}"};
-  const train::Setup setup =
-      train::make_setup(spec::load_text(small_images, "test.yaml", ".", overrides), train::ScheduleOrigin(6, {5, 3}));
+  const setup::Setup setup =
+      setup::make_setup(spec::load_text(small_images, "test.yaml", ".", overrides), setup::ScheduleOrigin(6, {5, 3}));
   for (const auto& [member, update] : {std::pair{0, 6}, std::pair{1, 4}}) {
-    CHECK(train::learning_rate_at(setup.optimizer(member), update) == Approx(0.06));
-    CHECK(train::learning_rate_at(setup.optimizer(member), update + 1) == Approx(0.05));
+    CHECK(step::learning_rate_at(setup.optimizer(member), update) == Approx(0.06));
+    CHECK(step::learning_rate_at(setup.optimizer(member), update + 1) == Approx(0.05));
   }
 }
 
@@ -297,9 +298,9 @@ TEST_CASE("a run beyond the end of its new schedule tells the rate from there on
   spec::Overrides overrides;
   overrides.set = eleven({"train.duration=13 steps"});
   spec::Loaded loaded = spec::load_text(small_images, "test.yaml", ".", overrides);
-  train::RunState state = train::find_resume_point(run.path())->checkpoint.state;
+  run::RunState state = train::find_resume_point(run.path())->checkpoint.state;
   train::apply_changes(train::read_run_config(run.path()), {}, loaded, state);
-  const train::Setup setup = train::make_setup(std::move(loaded), train::schedule_origin(state));
+  const setup::Setup setup = setup::make_setup(std::move(loaded), train::schedule_origin(state));
   CHECK(train::check_data_continues(state, setup) ==
         Texts{"the schedule of the learning rate was for 6 steps; the rate from there on is 0.01"});
 }

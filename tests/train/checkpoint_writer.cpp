@@ -17,7 +17,7 @@ const std::string every_step = "train.checkpoint={every: 1 step, keep: 2}";
 
 std::vector<std::string> checkpoints_of(const fs::path& run) {
   std::vector<std::string> names;
-  for (const std::int64_t step : train::checkpoint_steps(run)) names.push_back(train::checkpoint_name(step));
+  for (const std::int64_t step : run::checkpoint_steps(run)) names.push_back(run::checkpoint_name(step));
   return names;
 }
 
@@ -27,18 +27,17 @@ TEST_CASE("a checkpoint has what the step left at which it was taken, though tra
   std::map<std::int64_t, std::vector<std::byte>> kernels;
   train::SessionOptions options;
   options.between_steps = [&](Module& module, std::int64_t step) {
-    kernels[step] = train::bytes_of(module, module.input("dense_0.kernel"));
+    kernels[step] = setup::bytes_of(module, module.input("dense_0.kernel"));
   };
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {"train.checkpoint={every: 1 step, keep: 20}", "train.duration=12 steps"});
   train_setup_in(root / "run", setup, options);
   CHECK(checkpoints_of(root / "run").size() == 12);
   for (const auto& [step, kernel] : kernels) {
-    const train::Checkpoint found =
-        train::load_checkpoint(root / "run/checkpoints" / fs::path(train::checkpoint_name(step)));
+    const run::Checkpoint found = run::load_checkpoint(root / "run/checkpoints" / fs::path(run::checkpoint_name(step)));
     CHECK(found.state.step == step);
     CHECK(found.state.members.front().updates == step);
-    CHECK(train::read_safetensors(found.parameters.path).at("dense_0.kernel").bytes == kernel);
+    CHECK(run::read_safetensors(found.parameters.path).at("dense_0.kernel").bytes == kernel);
   }
 }
 
@@ -55,12 +54,12 @@ TEST_CASE("only so many of the newest checkpoints are kept, and the best one", "
                                                   "train.duration=9 steps", "optimizer.learning_rate=3.0"}));
   REQUIRE(trained.result().best);
   CHECK(trained.result().best->metric == "loss");
-  const std::string best = train::checkpoint_name(trained.result().best->step);
+  const std::string best = run::checkpoint_name(trained.result().best->step);
   CHECK(fs::read_symlink(root / "best/checkpoints/best") == best);
   CHECK(fs::exists(root / "best/checkpoints" / fs::path(best) / "params.safetensors"));
   CHECK(checkpoints_of(root / "best").size() <= 3);
   double least = std::numeric_limits<double>::infinity();
-  for (const train::Evaluated& evaluated : trained.of<train::Evaluated>()) {
+  for (const run::Evaluated& evaluated : trained.of<run::Evaluated>()) {
     least = std::min(least, evaluated.measures.front().second);
   }
   CHECK(trained.result().best->value == least);
@@ -78,7 +77,7 @@ TEST_CASE("a checkpoint that cannot be written during the run is said, and train
       train_setup_in(root / "run", setup_of_text(small_images, {every_step, "train.duration=9 steps"}), options);
   CHECK(trained.ended.status == "done");
   std::size_t said = 0;
-  for (const train::Warned& warned : trained.of<train::Warned>()) {
+  for (const run::Warned& warned : trained.of<run::Warned>()) {
     if (warned.text.starts_with("a checkpoint could not be written: '") &&
         warned.text.ends_with("File too large; training goes on")) {
       ++said;
@@ -90,9 +89,9 @@ TEST_CASE("a checkpoint that cannot be written during the run is said, and train
 }
 
 TEST_CASE("a run that writes no checkpoint before its end has no snapshot and no thread for it", "[train]") {
-  const train::Setup without = setup_of_text(small_images, {"train.checkpoint.every=never"});
+  const setup::Setup without = setup_of_text(small_images, {"train.checkpoint.every=never"});
   CHECK(train::snapshot_bytes(without) == 0);
-  const train::Setup with = setup_of_text(small_images, {every_step});
+  const setup::Setup with = setup_of_text(small_images, {every_step});
   std::size_t expected = 0;
   for (const Variable& variable : variables_of(*with.training)) {
     if (variable.group == Group::params || variable.group == Group::state) expected += bytes(variable.type);

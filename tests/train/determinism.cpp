@@ -7,7 +7,7 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-void check_same_bits(train::Setup setup, KernelChoice kernels) {
+void check_same_bits(setup::Setup setup, KernelChoice kernels) {
   train::SessionOptions options;
   options.kernels = kernels;
   setup.loaded.spec.mesh.workers = 1;
@@ -67,7 +67,7 @@ TEST_CASE("microbatches, masks, dropout, optimizers and meshes keep the same bit
   };
   for (const std::vector<std::string>& set : variations) {
     INFO(set.front());
-    const train::Setup setup = setup_of_text(small_images, set);
+    const setup::Setup setup = setup_of_text(small_images, set);
     check_same_bits(setup, KernelChoice::best);
     check_same_bits(setup, KernelChoice::reference);
   }
@@ -108,7 +108,7 @@ TEST_CASE("devices that hold nothing but padding change no bit", "[train][determ
 TEST_CASE("padding is finite where the examples are", "[train][determinism]") {
   const Trained whole = trained_on(1, 3), padded = trained_on(2, 3);
   REQUIRE(padded.ended.exit_status == 0);
-  const auto expected = whole.of<train::Logged>(), found = padded.of<train::Logged>();
+  const auto expected = whole.of<run::Logged>(), found = padded.of<run::Logged>();
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (std::size_t m = 0; m < found[i].measures.size(); ++m) {

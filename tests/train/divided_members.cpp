@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/mesh/member_share.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/train/changes.h"
 #include "core/train/resources.h"
 #include "core/train/resume.h"
@@ -24,7 +24,7 @@ namespace pmaptrain::testing::divided_members {
 namespace {
 
 using Texts = std::vector<std::string>;
-using Change = std::function<void(int process, train::Setup& setup, train::SessionOptions& options)>;
+using Change = std::function<void(int process, setup::Setup& setup, train::SessionOptions& options)>;
 
 const std::string two_lines = R"(seed: 4
 mesh: {axes: {trials: 2}}
@@ -56,10 +56,10 @@ const Texts four_members = {"mesh.axes=[{trials: 4}, {shards: 2}]",
                             "ensemble={axis: trials, vary: {seed: [0, 1, 2, 3], "
                             "optimizer.learning_rate: [0.3, 0.01, 0.02, 0.005]}}"};
 
-Ends train_divided(const train::Setup& setup, int processes, const Change& change = {}) {
+Ends train_divided(const setup::Setup& setup, int processes, const Change& change = {}) {
   const TemporaryFolder root;
   return train_in_processes(processes, root / "run", [&](int process, Agreement&, train::SessionOptions& options) {
-    train::Setup own = setup;
+    setup::Setup own = setup;
     own.loaded.spec.mesh.workers = 1 + process % 2;
     if (change) change(process, own, options);
     return own;
@@ -71,7 +71,7 @@ void check_as_alone(const Ends& found, const Trained& expected) {
   CHECK(found.trained.parameters == expected.parameters);
   CHECK(found.trained.state == expected.state);
   CHECK(found.trained.metrics == expected.metrics);
-  for (const train::Ended& ended : found.ended) {
+  for (const run::Ended& ended : found.ended) {
     CHECK(ended.exit_status == expected.ended.exit_status);
     CHECK(ended.reason == expected.ended.reason);
     REQUIRE(ended.members.size() == expected.ended.members.size());
@@ -87,7 +87,7 @@ void check_as_alone(const Ends& found, const Trained& expected) {
 void check_divided(const Texts& set, const std::string& text = small_images) {
   INFO(set.back());
   for (const int blocks : {1, 2}) {
-    train::Setup setup = setup_of_text(text, set);
+    setup::Setup setup = setup_of_text(text, set);
     if (spec::member_mesh(setup.spec()).devices() % blocks != 0) continue;
     setup.loaded.spec.mesh.blocks = blocks;
     const Trained expected = train_setup(setup);
@@ -176,11 +176,11 @@ TEST_CASE("a member in another process that stops early, or is not finite, ends 
 
 TEST_CASE("the warning about a member that is not finite has its replay, which another process made",
           "[train][placements][members]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       small_images, with(four_members, {"train.duration=8 steps", "optimizer={sgd: {}, learning_rate: 0.1}",
                                         "ensemble.vary={optimizer.learning_rate: [0.1, 0.01, 3.0e+38, 0.02]}"}));
   const auto replayed = [](const Trained& trained) {
-    for (const train::Warned& warned : trained.of<train::Warned>()) {
+    for (const run::Warned& warned : trained.of<run::Warned>()) {
       if (warned.text.starts_with("member 2: step ")) return warned.text;
     }
     return std::string();
@@ -194,7 +194,7 @@ TEST_CASE("an ensemble continues on another number of processes", "[train][place
   const bool has_own_orders = GENERATE(false, true);
   const Texts images = {"mesh.blocks=2", "train.duration=6 steps", "train.ema={decay: 0.5}",
                         "train.checkpoint={every: 1 step, best: {metric: loss}}", "train.eval_every=1 step"};
-  const train::Setup setup = has_own_orders ? setup_of_text(own_orders, {"mesh.blocks=2"})
+  const setup::Setup setup = has_own_orders ? setup_of_text(own_orders, {"mesh.blocks=2"})
                                             : setup_of_text(small_images, with(four_members, images));
   const Trained expected = train_setup(setup);
   for (const auto& [before, after] : {std::pair(4, 2), std::pair(1, 8), std::pair(8, 1), std::pair(2, 4)}) {
@@ -207,14 +207,14 @@ TEST_CASE("an ensemble continues on another number of processes", "[train][place
     std::vector<std::optional<train::ResumePoint>> points(static_cast<std::size_t>(after));
     const Ends ends =
         train_in_processes(after, root / "run", [&](int process, Agreement& agreement, train::SessionOptions& options) {
-          const train::FirstProcess first(&agreement);
+          const run::FirstProcess first(&agreement);
           std::optional<train::ResumePoint>& point = points[static_cast<std::size_t>(process)];
           point = train::find_resume_point(options.run_dir, first);
           if (!point) fail_usage("there is no checkpoint");
           options.resume = &*point;
           options.folder.resume = true;
-          const train::RunState& state = point->checkpoint.state;
-          options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+          const run::RunState& state = point->checkpoint.state;
+          options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
           return setup;
         });
     check_as_alone(ends, expected);
@@ -222,27 +222,27 @@ TEST_CASE("an ensemble continues on another number of processes", "[train][place
 }
 
 TEST_CASE("a process needs the memory of its own members", "[train][placements][members]") {
-  const train::Setup setup = setup_of_text(small_images, four_members);
+  const setup::Setup setup = setup_of_text(small_images, four_members);
   const auto needs = [&](int processes) {
-    return train::plan_run(setup, false, KernelChoice::best, {{0, processes}}).planned->needs();
+    return setup::plan_run(setup, false, KernelChoice::best, {{0, processes}}).planned->needs();
   };
   const MemoryNeeds alone = needs(1);
   CHECK(needs(2).parameters * 2 == alone.parameters);
   CHECK(needs(4).parameters * 4 == alone.parameters);
-  CHECK(needs(4).state * 4 == alone.state);
+  CHECK(needs(4).optimizer * 4 == alone.optimizer);
   // Beside what libraries take: several processes also have one that carries messages.
   const auto own = [&](const MemoryNeeds& of) {
-    const train::MemoryEstimate estimate = train::estimate_memory(setup, of);
-    return estimate.total - estimate.kernels;
+    const setup::MemoryEstimate estimate = train::estimate_memory(setup, of);
+    return estimate.total() - estimate.kernels;
   };
   CHECK(own(needs(4)) < own(alone));
 }
 
 TEST_CASE("a signal to a process of one member stops all members after the same step", "[train][placements][members]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, with(four_members, {"train.duration=50 steps", "train.checkpoint.every=5 steps"}));
   std::atomic<int> stop = 0;
-  const Ends ends = train_divided(setup, 4, [&](int process, train::Setup&, train::SessionOptions& options) {
+  const Ends ends = train_divided(setup, 4, [&](int process, setup::Setup&, train::SessionOptions& options) {
     if (process != 2) return;
     options.stop = &stop;
     options.between_steps = [&](Module&, std::int64_t step) {
@@ -250,7 +250,7 @@ TEST_CASE("a signal to a process of one member stops all members after the same 
     };
   });
   for (const std::string& failure : ends.failures) CHECK(failure == "");
-  for (const train::Ended& ended : ends.ended) CHECK(ended.exit_status == 128 + SIGTERM);
+  for (const run::Ended& ended : ends.ended) CHECK(ended.exit_status == 128 + SIGTERM);
   train::SessionOptions alone;
   alone.max_steps = ends.ended.front().members.front().steps;
   CHECK(train_setup(setup, alone).parameters == ends.trained.parameters);
@@ -258,11 +258,11 @@ TEST_CASE("a signal to a process of one member stops all members after the same 
 
 TEST_CASE("a process of one member that cannot read its data ends the processes of the others",
           "[train][placements][members]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, with(four_members, {"train.duration=50 steps", "train.checkpoint.every=2 steps"}));
   for (const int broken : {0, 2}) {
     INFO("process " << broken);
-    const Ends ends = train_divided(setup, 4, [&](int process, train::Setup& own, train::SessionOptions&) {
+    const Ends ends = train_divided(setup, 4, [&](int process, setup::Setup& own, train::SessionOptions&) {
       if (process == broken) own.source.train = std::make_shared<UnreadableAfter>(own.source.train, 101);
     });
     for (int process = 0; process < 4; ++process) {
@@ -276,7 +276,7 @@ TEST_CASE("a process of one member that cannot read its data ends the processes 
 
 TEST_CASE("a run folder that is moved during the evaluations of divided members ends all processes",
           "[train][placements][members]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       small_images,
       with(four_members, {"train.duration=50 steps", "train.log_every=1 step", "train.eval_every=1 step"}));
   const TemporaryFolder root;
@@ -294,7 +294,7 @@ TEST_CASE("a run folder that is moved during the evaluations of divided members 
 
 TEST_CASE("a member that is not finite is replayed although its copies are in several processes",
           "[train][placements][members]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {"mesh.axes=[{trials: 2}, {shards: 4}]", "mesh.blocks=4", "train.duration=6 steps",
                                    "optimizer={sgd: {momentum: 0.9}, learning_rate: 0.1}",
                                    "ensemble={axis: trials, vary: {optimizer.learning_rate: [0.01, 3.0e+38]}}"});
@@ -306,13 +306,13 @@ TEST_CASE("a member that is not finite is replayed although its copies are in se
     INFO(processes << " processes");
     check_as_alone(
         train_divided(setup, processes,
-                      [](int, train::Setup&, train::SessionOptions& options) { options.verify_replicas = true; }),
+                      [](int, setup::Setup&, train::SessionOptions& options) { options.verify_replicas = true; }),
         expected);
   }
 }
 
 TEST_CASE("damage of a copy of one member stops that member alone", "[train][placements][members]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       small_images, with(four_members, {"mesh.blocks=2", "train.duration=5 steps", "train.log_every=1 step"}));
   const auto damage = [](Module& module, std::int64_t step) {
     const Handle bias = module.input("dense_0.bias");
@@ -328,7 +328,7 @@ TEST_CASE("damage of a copy of one member stops that member alone", "[train][pla
   for (const int processes : {2, 4, 8}) {
     INFO(processes << " processes");
     check_as_alone(train_divided(setup, processes,
-                                 [&](int, train::Setup&, train::SessionOptions& options) {
+                                 [&](int, setup::Setup&, train::SessionOptions& options) {
                                    options.verify_replicas = true;
                                    options.between_steps = damage;
                                  }),

@@ -72,7 +72,7 @@ TEST_CASE("before its first update an average is the parameters, for evaluations
                                               "data.source.values.targets=[[1.0e+30], [1.0e+30]]"}));
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.steps == 0);
-  CHECK(train::read_safetensors(root / "run/checkpoints/last/ema.safetensors") == trained.parameters);
+  CHECK(run::read_safetensors(root / "run/checkpoints/last/ema.safetensors") == trained.parameters);
 }
 
 TEST_CASE("an eps that is too small to bound a step of adam has every step looked at before it is taken", "[train]") {
@@ -109,7 +109,7 @@ TEST_CASE("a best checkpoint that could not be written is not the best", "[train
   CHECK(trained.result().selected->step == trained.result().best->step);
   CHECK(trained.result().selected->measures.back().first == "test");
   CHECK(trained.result().best->step > 3);
-  CHECK(fs::read_symlink(root / "run/checkpoints/best") == train::checkpoint_name(trained.result().best->step));
+  CHECK(fs::read_symlink(root / "run/checkpoints/best") == run::checkpoint_name(trained.result().best->step));
 }
 
 TEST_CASE("a run ends with the measures of the checkpoint that commands use, beside those of its last parameters",
@@ -120,17 +120,17 @@ TEST_CASE("a run ends with the measures of the checkpoint that commands use, bes
       small_images, {"train.checkpoint={every: never, best: {metric: loss, mode: max}}", "train.duration=12 steps",
                      "data.validation=0.25", "train.eval_every=3 steps", "metrics=[accuracy, confusion_matrix]"});
   const Trained trained = train_setup_in(run, setup);
-  const train::MemberEnded& ended = trained.result();
+  const run::MemberEnded& ended = trained.result();
   REQUIRE(ended.best->step == 3);
   REQUIRE(ended.selected);
   CHECK(ended.selected->checkpoint == "best");
   CHECK(ended.selected->step == 3);
-  const auto check = [&](const char* checkpoint, const train::SplitMeasures& measures,
-                         const train::Confusions& confusions) {
+  const auto check = [&](const char* checkpoint, const run::SplitMeasures& measures,
+                         const run::Confusions& confusions) {
     REQUIRE(measures.size() == 3);
     for (std::size_t i = 1; i < 3; ++i) {
       INFO(checkpoint << " " << measures[i].first);
-      const auto found = train::evaluate_checkpoint(setup.loaded, run, checkpoint, measures[i].first);
+      const auto found = evaluate::evaluate_checkpoint(setup.loaded, run, checkpoint, measures[i].first);
       CHECK(found.front().measures == measures[i].second);
       CHECK(found.front().confusion == confusions.at(measures[i].first));
     }
@@ -161,8 +161,8 @@ TEST_CASE("a run that could not keep its best evaluation fails, though only the 
   REQUIRE(trained.ended.missing.size() == 1);
   CHECK(trained.ended.missing.front().starts_with("checkpoints/best lacks the best evaluation, loss "));
   CHECK(trained.ended.missing.front().ends_with(" after step 4: its checkpoint could not be written"));
-  const auto warnings = trained.of<train::Warned>();
-  CHECK(std::any_of(warnings.begin(), warnings.end(), [&](const train::Warned& warned) {
+  const auto warnings = trained.of<run::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [&](const run::Warned& warned) {
     return warned.text == "a checkpoint could not be written: '" + (root / "run/checkpoints/best") +
                               "' cannot be written: Is a directory; training goes on";
   }));
@@ -186,7 +186,7 @@ TEST_CASE("a run whose best checkpoint is lost ends with the last parameters, an
   REQUIRE(trained.result().best->step == 3);
   CHECK_FALSE(trained.result().selected);
   CHECK(trained.result().final_measures.back().first == "test");
-  CHECK(trained.of<train::Warned>().back().text.starts_with("the measures of the best checkpoint are not known: "));
+  CHECK(trained.of<run::Warned>().back().text.starts_with("the measures of the best checkpoint are not known: "));
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 #include <map>
 #include <memory>
 
-#include "core/data/batches/loader.h"
 #include "core/graph/text.h"
+#include "core/input/batches/loader.h"
+#include "core/setup/make_setup.h"
 #include "core/setup/start.h"
 #include "core/setup/values.h"
 #include "core/spec/keys.h"
@@ -19,35 +20,35 @@ namespace {
 using Left = std::map<std::string, std::vector<std::byte>>;
 
 // What five steps leave behind, by member.
-std::vector<Left> after_five_steps(const train::Setup& setup, BackendKind kind, int workers) {
-  const std::unique_ptr<Module> module = make_backend(kind, {.workers = workers})->load(train::run_source(setup));
-  train::set_initial_values(*module, setup);
-  data::Loader loader(setup.source.train, train::training_streams(setup), setup.batch,
-                      train::batch_slots(*module, train::train_entry, *setup.source.train, setup.batch));
+std::vector<Left> after_five_steps(const setup::Setup& setup, BackendKind kind, int workers) {
+  const std::unique_ptr<Module> module = make_backend(kind, {.workers = workers})->load(setup::run_source(setup));
+  setup::set_initial_values(*module, setup);
+  input::Loader loader(setup.source.train, setup::training_streams(setup), setup.batch,
+                       setup::batch_slots(*module, setup::train_entry, *setup.source.train, setup.batch));
   for (int step = 0; step < 5; ++step) {
-    module->wait(module->submit(train::train_entry, loader.next().slot));
+    module->wait(module->submit(setup::train_entry, loader.next().slot));
   }
   std::vector<Left> left;
   const Program& program = *setup.training;
   for (std::int64_t m = 0; m < module->source().members; ++m) {
     Left& own = left.emplace_back();
     const auto keep = [&](const std::string& name, Handle value) {
-      own[name] = train::bytes_of(*module, value, {program.mesh.devices() - 1, m});
+      own[name] = setup::bytes_of(*module, value, {program.mesh.devices() - 1, m});
     };
     for (const Input& input : program.inputs) {
       if (input.group == Group::params || input.group == Group::state) keep(input.name, module->input(input.name));
     }
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-      keep("output " + program.outputs[i].name, module->output(train::train_entry, i));
+      keep("output " + program.outputs[i].name, module->output(setup::train_entry, i));
     }
   }
   return left;
 }
 
-train::Setup alone(const train::Setup& ensemble, std::int64_t member) {
+setup::Setup alone(const setup::Setup& ensemble, std::int64_t member) {
   spec::Loaded loaded = ensemble.loaded;
   loaded.spec = spec::Spec(ensemble.member_spec(member));
-  return train::make_setup(std::move(loaded));
+  return setup::make_setup(std::move(loaded));
 }
 
 struct Ran {
@@ -58,9 +59,9 @@ const std::vector<Ran> every_way = {
     {BackendKind::cpu, 1}, {BackendKind::cpu, 2}, {BackendKind::cpu, 3}, {BackendKind::reference, 1}};
 
 // Whether the members have one program, bits of their own, and those of runs of their own.
-void check_members(const train::Setup& ensemble, const std::vector<Ran>& ways = every_way) {
+void check_members(const setup::Setup& ensemble, const std::vector<Ran>& ways = every_way) {
   const std::int64_t members = spec::members(ensemble.spec());
-  std::vector<train::Setup> solo;
+  std::vector<setup::Setup> solo;
   for (std::int64_t m = 0; m < members; ++m) {
     solo.push_back(alone(ensemble, m));
     CHECK(to_text(*solo.back().training) == to_text(*ensemble.training));
@@ -126,6 +127,7 @@ std::string schedule_with_options(const std::string& kind) {
                : option->type == spec::Type::scales ? name + ": [[2 steps, 0.1]]"
                                                     : std::string(option->example);
   }
+  if (kind == "trapezoid") options += ", transition: 4";  // its decay is at the end
   return "{" + kind + ": {" + options + "}}";
 }
 
@@ -202,8 +204,8 @@ ensemble:
 )";
 
 TEST_CASE("members with a data.seed each have batches of their own", "[train]") {
-  const train::Setup setup = setup_of_text(regression);
-  CHECK(train::run_source(setup).entries.front().batch_by_member);
+  const setup::Setup setup = setup_of_text(regression);
+  CHECK(setup::run_source(setup).entries.front().batch_by_member);
   check_members(setup);
   check_members(setup_of_text(regression,
                               {"ensemble.vary={data.seed: [5, 5, 7], seed: [1, 2, 3], loss.huber.delta: [0.1, 1, 10], "
@@ -221,8 +223,8 @@ TEST_CASE("members with a data.seed each have augmented images of their own", "[
   const std::vector<std::string> set = {"data.source={idx: {train: [" + files + "]}}",
                                         "data.augment=[random_crop: 2, random_flip]",
                                         "ensemble.vary={data.seed: [5, 6, 7]}"};
-  const train::Setup setup = setup_of_text(networks, set);
-  CHECK(train::run_source(setup).entries.front().batch_by_member);
+  const setup::Setup setup = setup_of_text(networks, set);
+  CHECK(setup::run_source(setup).entries.front().batch_by_member);
   check_members(setup);
   // The images differ by the seed even in file order.
   std::vector<std::string> in_order = set;
@@ -231,10 +233,10 @@ TEST_CASE("members with a data.seed each have augmented images of their own", "[
 }
 
 TEST_CASE("members that have the order of the data in common share one batch", "[train]") {
-  CHECK_FALSE(train::run_source(setup_of_text(networks)).entries.front().batch_by_member);
+  CHECK_FALSE(setup::run_source(setup_of_text(networks)).entries.front().batch_by_member);
   // Without shuffling, the seed decides nothing.
-  const train::Setup in_order = setup_of_text(regression, {"data.shuffle=false", "ensemble.vary.seed=[1, 2, 3]"});
-  CHECK_FALSE(train::run_source(in_order).entries.front().batch_by_member);
+  const setup::Setup in_order = setup_of_text(regression, {"data.shuffle=false", "ensemble.vary.seed=[1, 2, 3]"});
+  CHECK_FALSE(setup::run_source(in_order).entries.front().batch_by_member);
   check_members(in_order);
 }
 
@@ -242,17 +244,17 @@ TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates 
           "[train]") {
   const std::string members = "ensemble={axis: model_replicas, vary: {optimizer.learning_rate: [0.01, 0.005]}}";
   for (const bool ensemble : {false, true}) {
-    const train::Setup setup =
+    const setup::Setup setup =
         setup_of_config("nested_axes.yaml", ensemble ? std::vector{members} : std::vector<std::string>{});
     CHECK(setup.batch.rows_per_device == (ensemble ? 4 : 2));
-    const std::unique_ptr<Module> module = make_backend(BackendKind::cpu)->load(train::step_source(setup));
-    train::set_initial_values(*module, setup);
-    train::fill_first_batch(*module, setup);
-    module->wait(module->submit(train::train_entry, 0));
+    const std::unique_ptr<Module> module = make_backend(BackendKind::cpu)->load(setup::step_source(setup));
+    setup::set_initial_values(*module, setup);
+    setup::fill_first_batch(*module, setup);
+    module->wait(module->submit(setup::train_entry, 0));
     for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
       const double rate = m == 0 ? 0.01 : 0.005;
       const auto learned = [&](const char* name) {
-        return train::to_doubles(*module, module->input(name), {0, m}).front();
+        return setup::to_doubles(*module, module->input(name), {0, m}).front();
       };
       CHECK(learned("dense_0.kernel") == Approx(1.0 + rate * 162.5));
       CHECK(learned("dense_0.bias") == Approx(rate * 16.0));
@@ -262,7 +264,7 @@ TEST_CASE("nested_axes.yaml: the data over both axes, or two members with rates 
 
 // A rate so large that parameters could overflow needs a check of every update, which one member brings to all.
 TEST_CASE("members of whom one may overflow keep the bits of their own runs", "[train]") {
-  const train::Setup ensemble =
+  const setup::Setup ensemble =
       setup_of_text(regression, {"ensemble.vary={optimizer.learning_rate: [0.01, 1.0e+38, 0.02]}"});
   CHECK(ensemble.optimizer().may_overflow);
   CHECK_FALSE(alone(ensemble, 0).optimizer().may_overflow);

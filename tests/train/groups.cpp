@@ -1,6 +1,7 @@
 // Groups of parameters: which settings a parameter gets, and what freezing leaves out of the step.
 #include <algorithm>
 
+#include "core/setup/programs.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"
 #include "core/setup/values.h"
@@ -36,7 +37,7 @@ std::string refused(const std::string& optimizer) {
   return "accepted";
 }
 
-const train::ParameterOptions& options_of(const train::Setup& setup, const std::string& name) {
+const step::ParameterOptions& options_of(const setup::Setup& setup, const std::string& name) {
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
     if (setup.model.parameters[i].name == name) return setup.optimizer().parameter_options.at(i);
   }
@@ -66,21 +67,21 @@ const std::string trained = "{adam: {}, learning_rate: 0.01}";
 }  // namespace
 
 TEST_CASE("the first group that matches a parameter applies to it", "[train]") {
-  const train::Setup setup = setup_of_text(
+  const setup::Setup setup = setup_of_text(
       with_optimizer("{adamw: {weight_decay: 0.5}, learning_rate: 0.01, weight_decay_exclude: [\"*.bias\"], groups: ["
                      "{parameters: [\"head.*\"], learning_rate_scale: 10.0, weight_decay: 0.1}, "
                      "{parameters: [\"dense_0.kernel\", \"h*.kernel\"], freeze: false, learning_rate_scale: 3.0}]}"),
       {"optimizer.groups.1.learning_rate_scale=2.0"});
-  const train::ParameterOptions& head = options_of(setup, "head.kernel");
+  const step::ParameterOptions& head = options_of(setup, "head.kernel");
   CHECK(head.learning_rate_scale.value == 10.0);
   CHECK(head.weight_decay.value == 0.1);
-  const train::ParameterOptions& head_bias = options_of(setup, "head.bias");
+  const step::ParameterOptions& head_bias = options_of(setup, "head.bias");
   CHECK(head_bias.learning_rate_scale.value == 10.0);
   CHECK(head_bias.weight_decay.value == 0.0);  // excluded, whatever its group says
-  const train::ParameterOptions& kernel = options_of(setup, "dense_0.kernel");
+  const step::ParameterOptions& kernel = options_of(setup, "dense_0.kernel");
   CHECK(kernel.learning_rate_scale.value == 2.0);
   CHECK(kernel.weight_decay.value == 0.5);
-  const train::ParameterOptions& bias = options_of(setup, "dense_0.bias");
+  const step::ParameterOptions& bias = options_of(setup, "dense_0.bias");
   CHECK(bias.learning_rate_scale.value == 1.0);
   CHECK(bias.weight_decay.value == 0.0);
 }
@@ -138,7 +139,7 @@ TEST_CASE("weight_decay_exclude is refused where none of its patterns matches", 
 }
 
 TEST_CASE("frozen parameters have no slots, and nothing replaces them", "[train]") {
-  const train::Setup with = setup_of_text(with_optimizer(frozen)), without = setup_of_text(with_optimizer(trained));
+  const setup::Setup with = setup_of_text(with_optimizer(frozen)), without = setup_of_text(with_optimizer(trained));
   CHECK(inputs_named(*without.training, "adam.mu/dense_0") == 2);
   CHECK(inputs_named(*with.training, "adam.mu/dense_0") == 0);
   CHECK(inputs_named(*with.training, "adam.nu/dense_0") == 0);
@@ -151,7 +152,7 @@ TEST_CASE("frozen parameters have no slots, and nothing replaces them", "[train]
 }
 
 TEST_CASE("the moving average of a frozen parameter is the parameter itself", "[train]") {
-  const train::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
+  const setup::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
   CHECK(inputs_named(*setup.training, "ema/dense_0") == 0);
   CHECK(inputs_named(*setup.training, "ema/head") == 2);
   for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
@@ -161,8 +162,8 @@ TEST_CASE("the moving average of a frozen parameter is the parameter itself", "[
   const TemporaryFolder root;
   train_setup_in(root / "run", setup, until(2));
   const std::string checkpoint = root / "run/checkpoints/last/";
-  const train::Tensors parameters = train::read_safetensors(checkpoint + "params.safetensors");
-  const train::Tensors averages = train::read_safetensors(checkpoint + "ema.safetensors");
+  const run::Tensors parameters = run::read_safetensors(checkpoint + "params.safetensors");
+  const run::Tensors averages = run::read_safetensors(checkpoint + "ema.safetensors");
   REQUIRE(averages.size() == parameters.size());
   for (const auto& [name, average] : averages) {
     CHECK((average == parameters.at(name)) == name.starts_with("dense_0"));
@@ -170,20 +171,20 @@ TEST_CASE("the moving average of a frozen parameter is the parameter itself", "[
 }
 
 TEST_CASE("averages of frozen parameters in a checkpoint of an older version are ignored", "[train]") {
-  const train::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
+  const setup::Setup setup = setup_of_text(with_optimizer(frozen), {"train.ema.decay=0.5"});
   const std::unique_ptr<Module> module = load_step(setup);
-  train::Tensors kept;
+  run::Tensors kept;
   for (const Variable& variable : module->variables(0)) {
     if (variable.group != Group::state) continue;
     kept[std::string(variable.name)] = {variable.type.dtype, variable.type.shape,
-                                        train::bytes_of(*module, module->input(variable.name))};
+                                        setup::bytes_of(*module, module->input(variable.name))};
   }
   const auto restore = [&](const std::string& also) {
-    std::vector<train::TensorView> tensors;
+    std::vector<run::TensorView> tensors;
     for (const auto& [name, tensor] : kept) tensors.push_back({name, tensor.dtype, tensor.shape, tensor.bytes});
     const std::vector<std::byte> bias(5 * sizeof(float));
     tensors.push_back({also, DType::f32, {5}, bias});
-    train::write_group(*module, 0, 0, Group::state, tensors, "optimizer.safetensors");
+    setup::write_group(*module, 0, 0, Group::state, tensors, "optimizer.safetensors");
   };
   CHECK_NOTHROW(restore("ema/dense_0.bias"));
   CHECK_THROWS_AS(restore("ema/dense_1.bias"), Error);
@@ -193,23 +194,23 @@ TEST_CASE("averages of frozen parameters in a checkpoint of an older version are
 TEST_CASE("the gradient of a frozen parameter is not in the program and is not sent", "[train]") {
   for (const char* microbatches : {"1", "2"}) {
     const std::vector<std::string> set{std::string("data.microbatches=") + microbatches};
-    const train::Setup with = setup_of_text(with_optimizer(frozen), set);
-    const train::Setup without = setup_of_text(with_optimizer(trained), set);
+    const setup::Setup with = setup_of_text(with_optimizer(frozen), set);
+    const setup::Setup without = setup_of_text(with_optimizer(trained), set);
     const Shape kernel{12, 5};
     // The kernel itself, as each device's own.
-    CHECK(results_of(train::program_at(with, train::Stage::grad), kernel) == 1);
-    CHECK(results_of(train::program_at(without, train::Stage::grad), kernel) > 1);
+    CHECK(results_of(setup::program_at(with, step::Stage::grad), kernel) == 1);
+    CHECK(results_of(setup::program_at(without, step::Stage::grad), kernel) > 1);
     CHECK(results_of(*with.training, kernel) <= 1);
     const double frozen_bytes = 4.0 * (64 + 64);  // 12 * 5 and 5 elements, each from a multiple of 64 on
-    const double sent = train::cost_of(*with.training).wire_bytes.front().second;
-    const double sent_by_all = train::cost_of(*without.training).wire_bytes.front().second;
+    const double sent = setup::cost_of(*with.training).wire_bytes.front().second;
+    const double sent_by_all = setup::cost_of(*without.training).wire_bytes.front().second;
     CHECK(sent_by_all - sent == frozen_bytes);
   }
 }
 
 TEST_CASE("frozen parameters keep their bits and have no share of grad_norm, on every backend", "[train]") {
   const std::string backend = any_backend();
-  const train::Setup setup = setup_of_text(with_optimizer(frozen), {backend});
+  const setup::Setup setup = setup_of_text(with_optimizer(frozen), {backend});
   const Trained run = train_setup(setup);
   const Trained whole = train_setup(setup_of_text(with_optimizer(trained), {backend}));
   CHECK(run.ended.exit_status == 0);
@@ -218,30 +219,30 @@ TEST_CASE("frozen parameters keep their bits and have no share of grad_norm, on 
   CHECK(run.parameters.at("dense_0.bias") == start.parameters.at("dense_0.bias"));
   CHECK_FALSE(run.parameters.at("head.kernel") == start.parameters.at("head.kernel"));
   // The first step has the same gradient, of which the head is a part.
-  const double of_head = run.of<train::Logged>().front().grad_norm;
-  const double of_all = whole.of<train::Logged>().front().grad_norm;
+  const double of_head = run.of<run::Logged>().front().grad_norm;
+  const double of_all = whole.of<run::Logged>().front().grad_norm;
   CHECK(of_head > 0.0);
   CHECK(of_head < of_all);
-  const train::Setup other = setup_of_text(
+  const setup::Setup other = setup_of_text(
       with_optimizer("{adam: {}, learning_rate: 0.01, groups: [{parameters: \"head.*\", freeze: true}]}"), {backend});
-  const double of_others = train_setup(other).of<train::Logged>().front().grad_norm;
+  const double of_others = train_setup(other).of<run::Logged>().front().grad_norm;
   CHECK(of_head * of_head + of_others * of_others == Approx(of_all * of_all).epsilon(1e-5));
 }
 
 TEST_CASE("a step multiplies its rate by what reduce_on_plateau has left of it", "[train]") {
   const std::string schedule = "{linear: {init_value: 0.1, end_value: 0.0, transition: 10 steps}}";
   for (const std::string& rate : {std::string("0.1"), schedule}) {
-    const train::Setup setup =
+    const setup::Setup setup =
         setup_of_text(with_optimizer("{sgd: {}, learning_rate: " + rate + ", reduce_on_plateau: {}}"));
     const std::unique_ptr<Module> module = load_step(setup);
-    const Handle used = module->output(train::train_entry, setup.roles.used_learning_rate);
-    run(*module);
-    CHECK(train::to_doubles(*module, used).front() == Approx(0.1));
+    const Handle used = module->output(setup::train_entry, setup.roles.used_learning_rate);
+    take_steps(*module);
+    CHECK(setup::to_doubles(*module, used).front() == Approx(0.1));
     const std::vector<std::byte> quarter = to_bytes({0.25}, DType::f32);
-    module->wait(module->write(module->input(train::train_entry, setup.roles.learning_rate_scale.value()), every_device,
+    module->wait(module->write(module->input(setup::train_entry, setup.roles.learning_rate_scale.value()), every_device,
                                quarter));
-    run(*module);
-    CHECK(train::to_doubles(*module, used).front() == Approx(rate == schedule ? 0.0225 : 0.025));
+    take_steps(*module);
+    CHECK(setup::to_doubles(*module, used).front() == Approx(rate == schedule ? 0.0225 : 0.025));
   }
 }
 
@@ -252,5 +253,5 @@ TEST_CASE("a model without parameters has a step, clipped or not", "[train]") {
       "optimizer: {adam: {}, learning_rate: 0.1, clip: 1.0, clip_by_global_norm: 1.0}\n";
   const Trained run = train_setup(setup_of_text(text));
   CHECK(run.ended.exit_status == 0);
-  CHECK(run.of<train::Logged>().front().grad_norm == 0.0);
+  CHECK(run.of<run::Logged>().front().grad_norm == 0.0);
 }

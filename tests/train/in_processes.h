@@ -38,13 +38,13 @@ class UnreadableAfter : public data::Dataset {
 
 struct Ends {
   Trained trained;                    // process 0
-  std::vector<train::Ended> ended;    // by process
+  std::vector<run::Ended> ended;      // by process
   std::vector<std::string> failures;  // by process; empty for those that have not failed
   std::size_t messages = 0;           // that processes have sent
 };
 
 // Prepares the session of a process: its setup, and where in `options` the run continues.
-using Prepare = std::function<train::Setup(int process, Agreement& agreement, train::SessionOptions& options)>;
+using Prepare = std::function<setup::Setup(int process, Agreement& agreement, train::SessionOptions& options)>;
 
 inline Ends train_in_processes(int processes, const std::filesystem::path& run, const Prepare& prepare) {
   test::MemoryTransport transport(processes);
@@ -59,7 +59,7 @@ inline Ends train_in_processes(int processes, const std::filesystem::path& run, 
     options.folder.writes = process == 0;
     options.run_dir = process == 0 ? run : run.parent_path() / "gone";
     try {
-      const train::Setup setup = prepare(process, agreement, options);
+      const setup::Setup setup = prepare(process, agreement, options);
       if (process == 0) {
         ends.trained = train_setup_in(run, setup, options);
         ends.ended[at] = ends.trained.ended;

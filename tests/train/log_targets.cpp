@@ -60,7 +60,7 @@ std::vector<double> logarithms(const Rows& rows) {
   return found;
 }
 
-double value_of(const train::Measures& measures, const std::string& name) {
+double value_of(const run::Measures& measures, const std::string& name) {
   for (const auto& [found, value] : measures) {
     if (found == name) return value;
   }
@@ -77,10 +77,10 @@ std::vector<double> predicted_values(const spec::Loaded& loaded, const fs::path&
                                      const Rows& inputs) {
   std::vector<float> numbers;
   for (const std::vector<double>& row : inputs) numbers.insert(numbers.end(), row.begin(), row.end());
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   request.input.path = folder.write("x.npy", npy("<f4", "(" + std::to_string(inputs.size()) + ", 2)", raw(numbers)));
   std::vector<double> values;
-  train::Predictor(loaded, run, request).run([&](std::int64_t, std::span<const std::byte> rows) {
+  evaluate::Predictor(loaded, run, request).run([&](std::int64_t, std::span<const std::byte> rows) {
     std::vector<float> read(rows.size() / sizeof(float));
     std::memcpy(read.data(), rows.data(), rows.size());
     values.insert(values.end(), read.begin(), read.end());
@@ -96,7 +96,7 @@ TEST_CASE("a run on logarithms is the run on targets that were made logarithms a
   const auto [mean, std] = mean_and_deviation(logs);
   Rows before;
   for (const double log : logs) before.push_back({(log - mean) / std});
-  const train::Setup setup = setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {});
+  const setup::Setup setup = setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {});
   REQUIRE(setup.source.encoding.targets);
   CHECK(is_close(setup.source.encoding.targets->mean[0], mean, 1e-12));
   CHECK(is_close(setup.source.encoding.targets->std[0], std, 1e-12));
@@ -113,7 +113,7 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
           "[train]") {
   const Prices prices;
   const TemporaryFolder folder;
-  const train::Setup setup = setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {});
+  const setup::Setup setup = setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {});
   const fs::path run = folder / "run";
   train_setup_in(run, setup);
   const std::vector<double> values = predicted_values(setup.loaded, run, folder, prices.inputs);
@@ -136,14 +136,14 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
     total += values[i];
   }
   CHECK(total > 0);
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last", "train").front().measures;
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last", "train").front().measures;
   CHECK(is_close(value_of(evaluated, "mean_absolute_error"), absolute));
   CHECK(is_close(value_of(evaluated, "mean_absolute_percentage_error"), share));
   CHECK(is_close(value_of(evaluated, "mean_squared_error"), squares));
   CHECK(is_close(value_of(evaluated, "r2"), 1 - squares / (of_targets.second * of_targets.second), 1e-3));
   CHECK(is_close(value_of(evaluated, "loss"), loss, 1e-3));
   const Rows far = {{1e6, 1e6}, {-1e6, -1e6}, {1e6, -1e6}, {-1e6, 1e6}};
-  const train::Setup linear =
+  const setup::Setup linear =
       setup_of_text(prices.config(prices.prices(), "  normalize_targets: log\n"), {"model.layers=[{dense: 1}]"});
   train_setup_in(folder / "linear", linear);
   for (const double value : predicted_values(linear.loaded, folder / "linear", folder, far)) {
@@ -155,7 +155,7 @@ TEST_CASE("predictions of logarithms are inverted, finite and at least 0, and me
 TEST_CASE("each output has the scale that normalize_targets names", "[train]") {
   const Prices prices;
   const TemporaryFolder folder;
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(prices.config(prices.targets, "  normalize_targets: {\"0\": log, \"1\": auto}\n"), {});
   const auto [mean, std] = mean_and_deviation(logarithms(prices.prices()));
   CHECK(is_close(setup.source.encoding.targets->mean[0], mean, 1e-12));
@@ -166,9 +166,9 @@ TEST_CASE("each output has the scale that normalize_targets names", "[train]") {
   REQUIRE(values.size() == 40);
   double absolute = 0;
   for (std::size_t i = 0; i < 40; ++i) absolute += std::abs(values[i] - prices.targets[i / 2][i % 2]) / 40;
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, folder / "run", "last", "train").front().measures;
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, folder / "run", "last", "train").front().measures;
   CHECK(is_close(value_of(evaluated, "mean_absolute_error"), absolute));
-  const train::Setup one = setup_of_text(prices.config(prices.targets, "  normalize_targets: {\"0\": log}\n"), {});
+  const setup::Setup one = setup_of_text(prices.config(prices.targets, "  normalize_targets: {\"0\": log}\n"), {});
   CHECK(one.source.encoding.targets->mean[1] == 0);
   CHECK(one.source.encoding.targets->std[1] == 1);
   CHECK(test::refusal([&] { setup_of_text(prices.config(prices.targets, "  normalize_targets: {price: log}\n"), {}); },

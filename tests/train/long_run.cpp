@@ -17,14 +17,14 @@ using test::read_text;
 constexpr int features = 6, classes = 3;
 
 template <class T>
-train::Tensor tensor_of(DType dtype, Shape shape, const std::vector<T>& values) {
+run::Tensor tensor_of(DType dtype, Shape shape, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {dtype, std::move(shape), {bytes.begin(), bytes.end()}};
 }
 
 // Normal features, whose first three say the class by the largest. Those of row `overflowing` are finite, but not what
 // a layer makes of them.
-void add_split(train::Tensors& arrays, const std::string& name, int rows, int overflowing, unsigned seed) {
+void add_split(run::Tensors& arrays, const std::string& name, int rows, int overflowing, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<float> x;
   std::vector<std::int32_t> y;
@@ -86,10 +86,10 @@ std::string with_zeros(std::string text, const std::vector<std::string>& keys) {
 }
 
 LongRun::LongRun(int steps, std::vector<std::string> set) : set_(std::move(set)) {
-  train::Tensors arrays;
+  run::Tensors arrays;
   add_split(arrays, "train", 90, 17, 1);
   add_split(arrays, "test", 11, -1, 2);
-  train::write_npz(folder_ / "data.npz", arrays);
+  run::write_npz(folder_ / "data.npz", arrays);
   config_ = folder_.write("config.yaml", R"(name: long_run
 seed: 3
 mesh: {axes: {devices: 4}, workers: 2}

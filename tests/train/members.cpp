@@ -9,6 +9,7 @@
 #include "core/evaluate/evaluator.h"
 #include "core/run/checkpoint.h"
 #include "core/setup/initialize.h"
+#include "core/setup/make_setup.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -45,23 +46,23 @@ ensemble:
   vary: {seed: [0, 1, 2], optimizer.learning_rate: [0.3, 0.01, 0.002]}
 )";
 
-train::Setup trained_alone(const train::Setup& of, std::int64_t member) {
+setup::Setup trained_alone(const setup::Setup& of, std::int64_t member) {
   spec::Loaded loaded = of.loaded;
   loaded.spec = spec::Spec(of.member_spec(member));
-  return train::make_setup(std::move(loaded));
+  return setup::make_setup(std::move(loaded));
 }
 
 // What the files of a run say of a member: of a run without an ensemble, of its only one.
 struct OfMember {
   std::vector<std::string> metrics;
-  train::Tensors parameters, state, averages;
-  train::Tensors best_parameters;
+  run::Tensors parameters, state, averages;
+  run::Tensors best_parameters;
   ordered_json final, best;
 };
 
-train::Tensors slices(const train::Tensors& tensors, std::optional<std::int64_t> member) {
+run::Tensors slices(const run::Tensors& tensors, std::optional<std::int64_t> member) {
   if (!member) return tensors;
-  train::Tensors found = tensors;
+  run::Tensors found = tensors;
   for (auto& [name, tensor] : found) {
     const auto size = static_cast<std::ptrdiff_t>(tensor.bytes.size()) / tensor.shape.front();
     const auto begin = tensors.at(name).bytes.begin() + *member * size;
@@ -83,7 +84,7 @@ OfMember read_member(const fs::path& run, std::optional<std::int64_t> member) {
   }
   const auto tensors = [&](const std::string& file) {
     const fs::path path = run / "checkpoints" / file;
-    return fs::exists(path) ? slices(train::read_safetensors(path.string()), member) : train::Tensors();
+    return fs::exists(path) ? slices(run::read_safetensors(path.string()), member) : run::Tensors();
   };
   found.parameters = tensors("last/params.safetensors");
   found.state = tensors("last/optimizer.safetensors");
@@ -119,7 +120,7 @@ auto damage(std::int64_t member, std::int64_t at) {
 }
 
 // Every member of an ensemble beside its run alone. `damaged` gets a NaN after step 5, in its own run too.
-Trained check_trained_alone(const train::Setup& setup, std::optional<std::int64_t> damaged = std::nullopt) {
+Trained check_trained_alone(const setup::Setup& setup, std::optional<std::int64_t> damaged = std::nullopt) {
   const TemporaryFolder root;
   train::SessionOptions options;
   if (damaged) options.between_steps = damage(*damaged, 5);
@@ -149,8 +150,8 @@ TEST_CASE("a member that is not finite keeps its last good parameters while the 
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.members[1].reason == "nonfinite");
   CHECK(trained.ended.members[1].steps == 5);
-  const auto warnings = trained.of<train::Warned>();
-  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const train::Warned& warned) {
+  const auto warnings = trained.of<run::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const run::Warned& warned) {
     return warned.stops &&
            warned.text.starts_with("member 1: step 6: the loss, the gradient or the update is not finite");
   }));
@@ -162,7 +163,7 @@ TEST_CASE("a run whose members are all stopped by the guard ends with its exit s
   options.between_steps = [](Module& module, std::int64_t step) {
     for (const std::int64_t member : {0, 1, 2}) damage(member, 4 + 3 * member)(module, step);
   };
-  const train::Setup setup = setup_of_text(ensemble, {"train.early_stopping=null"});
+  const setup::Setup setup = setup_of_text(ensemble, {"train.early_stopping=null"});
   const Trained trained = train_setup_in(root / "run", setup, options);
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.exit_status == 5);
@@ -182,13 +183,13 @@ TEST_CASE("a run whose members are all stopped by the guard ends with its exit s
 }
 
 TEST_CASE("why a run is finished is one text for all members that have it in common", "[train]") {
-  train::RunState state;
+  run::RunState state;
   CHECK(train::why_finished(state).empty());
   state.members.front().finished_why = "one";
   CHECK(train::why_finished(state) == std::vector<std::string>{"one"});
   state.is_ensemble = true;
   state.members.resize(64);
-  for (train::MemberState& member : state.members) member.finished_why = "no better loss";
+  for (run::MemberState& member : state.members) member.finished_why = "no better loss";
   state.members[5].finished_why = "not finite";
   CHECK(train::why_finished(state) ==
         std::vector<std::string>{"members 0, 1, 2, 3, 4, 6, 7, 8 and 55 more: no better loss", "member 5: not finite"});
@@ -227,8 +228,8 @@ TEST_CASE("a replica that diverges ends its member, which is named", "[train]") 
   CHECK(trained.ended.members[2].reason == "replicas");
   CHECK(trained.ended.members[2].steps == 8);
   CHECK(trained.ended.members[1].steps == 40);
-  const auto warnings = trained.of<train::Warned>();
-  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const train::Warned& warned) {
+  const auto warnings = trained.of<run::Warned>();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const run::Warned& warned) {
     return warned.stops && warned.text.starts_with("member 2: step 8: ") &&
            test::contains(warned.text, "differs on device");
   }));
@@ -265,9 +266,9 @@ void train_in_parts(const fs::path& run, const std::vector<std::string>& set, co
     if (i > 0) {
       point = train::find_resume_point(run);
       REQUIRE(point);
-      const train::RunState& state = point->checkpoint.state;
+      const run::RunState& state = point->checkpoint.state;
       options.folder.resume = true;
-      options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+      options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
       options.resume = &*point;
     }
     train_setup_in(run, setup_of_text(ensemble, set), options);
@@ -301,9 +302,9 @@ TEST_CASE("members that are not finite at several steps between two lines have t
     };
     std::optional<train::ResumePoint> point = train::find_resume_point(root / name);
     if (point) {
-      const train::RunState& state = point->checkpoint.state;
+      const run::RunState& state = point->checkpoint.state;
       options.folder.resume = true;
-      options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+      options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
       options.resume = &*point;
     }
     const std::vector<std::string> set = {"train.duration=8 steps", "train.eval_every=8 steps",
@@ -312,7 +313,7 @@ TEST_CASE("members that are not finite at several steps between two lines have t
   };
   const Trained whole = train_until("whole", std::nullopt);
   std::vector<std::vector<std::int64_t>> steps(3);
-  for (const train::Logged& line : whole.of<train::Logged>()) {
+  for (const run::Logged& line : whole.of<run::Logged>()) {
     steps[static_cast<std::size_t>(*line.member)].push_back(line.step);
   }
   CHECK(steps[0] == std::vector<std::int64_t>{1, 3});
@@ -326,10 +327,10 @@ TEST_CASE("members that are not finite at several steps between two lines have t
   }
 }
 
-train::Tensors initial_values(const train::Setup& setup, std::int64_t member) {
+run::Tensors initial_values(const setup::Setup& setup, std::int64_t member) {
   const spec::Spec& spec = setup.member_spec(member);
-  const train::InitialValues values(setup.model, spec.model, spec.seed, setup.membership(member));
-  train::Tensors found;
+  const setup::InitialValues values(setup.model, spec.model, spec.seed, setup.membership(member));
+  run::Tensors found;
   for (const model::Parameter& parameter : setup.model.parameters) {
     found[parameter.name] = {setup.model.dtype, parameter.shape, values.of(parameter)};
   }
@@ -340,17 +341,17 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
   const TemporaryFolder root;
   const std::string run = root / "run", file = run + "/checkpoints/step-00000003/params.safetensors";
   train_setup_in(run, setup_of_text(ensemble, {"train.duration=3 steps", "train.ema=null"}));
-  const train::Tensors all = train::read_safetensors(file);
+  const run::Tensors all = run::read_safetensors(file);
   const auto from = [](const std::string& text) { return "model.init={from: " + text + "}"; };
   const std::vector<std::string> solo = {"ensemble=null", "mesh.axes={shards: 2}"};
   const auto alone_from = [&](const std::string& text) {
     return setup_of_text(ensemble, {solo[0], solo[1], from(text)});
   };
   for (const std::string& text : {run, file}) {
-    const train::Setup setup = setup_of_text(ensemble, {from(text)});
+    const setup::Setup setup = setup_of_text(ensemble, {from(text)});
     for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == slices(all, m));
     CHECK(test::contains(setup.source.notes.back(), "each member its own"));
-    const train::Setup one = setup_of_text(ensemble, {from("{path: " + text + ", member: 2}")});
+    const setup::Setup one = setup_of_text(ensemble, {from("{path: " + text + ", member: 2}")});
     for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(one, m) == slices(all, 2));
     CHECK(initial_values(alone_from("{path: " + text + ", member: 1}"), 0) == slices(all, 1));
     const auto refused = [&](auto&& make) { return test::refusal(make, ExitStatus::usage); };
@@ -370,7 +371,7 @@ TEST_CASE("model.init.from takes the members of an ensemble, or one of them, or 
   const std::string own = root / "own";
   const Trained trained =
       train_setup_in(own, setup_of_text(ensemble, {solo[0], solo[1], "train.duration=3 steps", "train.ema=null"}));
-  const train::Setup setup = setup_of_text(ensemble, {from(own)});
+  const setup::Setup setup = setup_of_text(ensemble, {from(own)});
   for (std::int64_t m = 0; m < 3; ++m) CHECK(initial_values(setup, m) == trained.parameters);
   CHECK(test::refusal([&] { alone_from("{path: " + own + ", member: 0}"); }, ExitStatus::usage) ==
         own +
@@ -383,10 +384,10 @@ TEST_CASE("a member without a best evaluation has no best checkpoint to evaluate
   const std::string run = root / "run";
   train::SessionOptions options;
   options.between_steps = damage(1, 1);
-  const train::Setup setup = setup_of_text(ensemble, {"train.duration=6 steps", "train.ema=null"});
+  const setup::Setup setup = setup_of_text(ensemble, {"train.duration=6 steps", "train.ema=null"});
   CHECK_FALSE(train_setup_in(run, setup, options).ended.members[1].best);
   const auto evaluate = [&](const char* checkpoint, std::optional<std::int64_t> member) {
-    return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
+    return evaluate::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
   };
   const std::string none = "member 1 has no best checkpoint: no evaluation gave it a best value | ";
   CHECK(test::refusal([&] { evaluate("best", 1); }, ExitStatus::usage) ==
@@ -412,7 +413,7 @@ TEST_CASE("a member without best parameters is reported under its last ones alon
   const TemporaryFolder root;
   train::SessionOptions options;
   options.between_steps = damage(1, 6);  // before the only evaluation, and after the guard has looked
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(ensemble, {"train.duration=6 steps", "train.eval_every=6 steps", "train.ema=null"});
   const Trained trained = train_setup_in(root / "run", setup, options);
   REQUIRE(trained.ended.members[1].reason.empty());
@@ -428,10 +429,10 @@ TEST_CASE("a member without best parameters is reported under its last ones alon
 TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
   const TemporaryFolder root;
   const std::string run = root / "run";
-  const train::Setup setup = setup_of_text(ensemble, {any_backend(), "train.duration=6 steps"});
+  const setup::Setup setup = setup_of_text(ensemble, {any_backend(), "train.duration=6 steps"});
   const Trained trained = train_setup_in(run, setup);
   const auto measures = [&](const char* checkpoint, std::optional<std::int64_t> member) {
-    return train::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
+    return evaluate::evaluate_checkpoint(setup.loaded, run, checkpoint, "validation", spec::Weights::ema, member);
   };
   const auto all = measures("last", std::nullopt);
   REQUIRE(all.size() == 3);
@@ -444,15 +445,15 @@ TEST_CASE("an evaluation has every member of a checkpoint, or one", "[train]") {
     CHECK(all[member].member == m);
     CHECK(one.front().measures == all[member].measures);
     CHECK(one.front().measures == trained.ended.members[member].final_measures[1].second);
-    const train::Best& best = *trained.ended.members[member].best;
+    const run::Best& best = *trained.ended.members[member].best;
     CHECK(measures("best", m).front().measures.front().second == best.value);
-    CHECK(measures("best", std::nullopt)[member].checkpoint == train::checkpoint_name(best.step));
+    CHECK(measures("best", std::nullopt)[member].checkpoint == run::checkpoint_name(best.step));
     CHECK(one.front().checkpoint == "step-00000006");
   }
   CHECK(test::refusal([&] { measures("last", 3); }, ExitStatus::usage) ==
         "the ensemble has no member 3 | its members are 0 to 2");
-  const train::Setup other = setup_of_text(ensemble, {"ensemble=null", "mesh.axes={shards: 2}"});
-  CHECK(test::refusal([&] { train::evaluate_checkpoint(other.loaded, run, "last"); }, ExitStatus::usage) ==
+  const setup::Setup other = setup_of_text(ensemble, {"ensemble=null", "mesh.axes={shards: 2}"});
+  CHECK(test::refusal([&] { evaluate::evaluate_checkpoint(other.loaded, run, "last"); }, ExitStatus::usage) ==
         "the config has no ensemble, the checkpoint 3 members | use it with the run's own ensemble; --member N "
         "chooses one member");
 }

@@ -64,14 +64,14 @@ TEST_CASE("the axes of a continued ensemble are compared by name; its own may st
 }
 
 TEST_CASE("members that ended before the others are told when the others go on", "[train]") {
-  const train::Setup setup = setup_of_text(three_lines);
-  train::RunState state;
+  const setup::Setup setup = setup_of_text(three_lines);
+  run::RunState state;
   state.is_ensemble = true;
   state.step = 3;
   state.train_examples = setup.batch.dataset;
   state.batch_size = setup.batch.global;
   state.members.resize(3);
-  for (train::MemberState& member : state.members) member.steps = 3;
+  for (run::MemberState& member : state.members) member.steps = 3;
   CHECK(train::check_data_continues(state, setup).empty());
   state.members[0].finished = "nonfinite";
   state.members[2].finished = "early_stopping";
@@ -90,17 +90,17 @@ TEST_CASE("the best of a member that is not continued keeps its metric and mode"
     return setup_of_text(three_lines, {"data.validation=0.5", "data.batch_size=8", "train.eval_every=1 steps",
                                        "metrics=[mean_absolute_error]", "train.checkpoint.best=" + best});
   };
-  const train::Setup same = setup_with("{metric: loss}");
-  train::RunState state;
+  const setup::Setup same = setup_with("{metric: loss}");
+  run::RunState state;
   state.is_ensemble = true;
   state.step = 3;
   state.best_mode = "min";
   state.train_examples = same.batch.dataset;
   state.batch_size = same.batch.global;
   state.members.resize(3);
-  for (train::MemberState& member : state.members) {
+  for (run::MemberState& member : state.members) {
     member.steps = 3;
-    member.best = train::Best{2, "loss", 0.5};
+    member.best = run::Best{2, "loss", 0.5};
   }
   const auto refused = [&](const std::string& best) -> std::string {
     try {
@@ -113,7 +113,7 @@ TEST_CASE("the best of a member that is not continued keeps its metric and mode"
   };
   const std::string other = "{metric: mean_absolute_error}", most = "{metric: loss, mode: max}";
   CHECK(refused(other) == "accepted");  // all go on
-  train::MemberState& ended = state.members[1];
+  run::MemberState& ended = state.members[1];
   ended.finished = "nonfinite";
   ended.steps = 2;
   CHECK(refused("{metric: loss}") == "accepted");
@@ -131,7 +131,7 @@ TEST_CASE("the best of a member that is not continued keeps its metric and mode"
 TEST_CASE("state.json has what each member had last, its best and its seeds as lists", "[train]") {
   const TemporaryFolder root;
   const Trained trained = train_setup_in(root / "run", setup_of_text(three_lines));
-  const train::RunState state = train::load_run_state(root / "run/checkpoints/last");
+  const run::RunState state = run::load_run_state(root / "run/checkpoints/last");
   REQUIRE(state.members.size() == 3);
   for (std::size_t m = 0; m < 3; ++m) {
     CHECK(state.members[m].seed == 5 + m);

@@ -21,25 +21,25 @@ const std::string dense_model =
 
 TEST_CASE("a checkpoint is written in slices: no copy of the parameters is made", "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {dense_model});
+  const setup::Setup setup = setup_of_text(small_images, {dense_model});
   const std::unique_ptr<Module> module = load_step(setup, {.workers = 1});
-  train::SlicedReader reader(*module);
-  train::RunFolder folder = train::RunFolder::claim(root / "run", {});
+  setup::SlicedReader reader(*module);
+  run::RunFolder folder = run::RunFolder::claim(root / "run", {});
   folder.begin("");
   const test::Heap heap =
       test::watch_heap([&] { train::write_checkpoint(folder, setup, {}, train::read_slices_of(reader)); });
   CHECK(std::filesystem::file_size(root / "run/checkpoints/last/params.safetensors") > 2'000'000);
   CHECK(heap.peak_bytes < 100'000);
-  const test::Heap read = test::watch_heap([&] { train::load_parameters(root / "run/checkpoints/last"); });
+  const test::Heap read = test::watch_heap([&] { run::load_parameters(root / "run/checkpoints/last"); });
   CHECK(read.peak_bytes < 100'000);
 }
 
 TEST_CASE("a run takes no more memory than is planned for it, at its start and at its checkpoint", "[train]") {
   const TemporaryFolder root;
   {
-    const train::Setup setup = setup_of_text(small_images, {dense_model});
-    train::Tensors tensors;
-    const train::InitialValues values(setup.model, setup.spec().model, 0);
+    const setup::Setup setup = setup_of_text(small_images, {dense_model});
+    run::Tensors tensors;
+    const setup::InitialValues values(setup.model, setup.spec().model, 0);
     for (const model::Parameter& parameter : setup.model.parameters) {
       tensors[parameter.name] = {DType::f32, parameter.shape, values.of(parameter)};
     }
@@ -60,10 +60,10 @@ TEST_CASE("a run takes no more memory than is planned for it, at its start and a
   for (std::vector<std::string> set : cases) {
     INFO((set.empty() ? "" : set.back()));
     set.insert(set.begin(), dense_model);
-    const train::Setup setup = setup_of_text(small_images, set);
-    const train::MemoryEstimate estimate =
-        train::estimate_memory(setup, train::backend_of(setup.spec().mesh)->plan(train::run_source(setup))->needs());
-    const auto planned = static_cast<std::int64_t>(estimate.total - train::library_bytes);
+    const setup::Setup setup = setup_of_text(small_images, set);
+    const setup::MemoryEstimate estimate =
+        train::estimate_memory(setup, setup::backend_of(setup.spec().mesh)->plan(setup::run_source(setup))->needs());
+    const auto planned = static_cast<std::int64_t>(estimate.total() - setup::library_bytes);
     CHECK(planned > 5'000'000);
     train_setup(setup);  // what the kernel library keeps for the process
     const test::Heap heap = test::watch_heap([&] {
@@ -75,7 +75,7 @@ TEST_CASE("a run takes no more memory than is planned for it, at its start and a
     // Half of what a copy of the parameters would add.
     constexpr std::int64_t half_a_copy = 3 << 19;
     CHECK(heap.peak_bytes < planned + half_a_copy);
-    CHECK(static_cast<std::size_t>(half_a_copy) < train::library_bytes);
+    CHECK(static_cast<std::size_t>(half_a_copy) < setup::library_bytes);
   }
 }
 
@@ -92,8 +92,8 @@ TEST_CASE("what a layer costs before the first step is counted: calls of the hea
   const CpuBackend backend({.workers = 1});
   const auto planned = [&](int layers) {
     return test::watch_heap([&] {
-      const train::Setup setup = setup_of(layers);
-      CHECK(backend.plan(train::step_source(setup))->barriers_per_step(0) > 0);
+      const setup::Setup setup = setup_of(layers);
+      CHECK(backend.plan(setup::step_source(setup))->barriers_per_step(0) > 0);
     });
   };
   planned(1);
@@ -101,8 +101,8 @@ TEST_CASE("what a layer costs before the first step is counted: calls of the hea
   CHECK((many.calls - few.calls) / 100 < 1500);
   CHECK((many.peak_bytes - few.peak_bytes) / 100 < 50'000);
   // What needs() makes to learn the kernels' scratch memory is gone when load() makes the kernels of the run.
-  const train::Setup setup = setup_of(140);
-  const Source source = train::step_source(setup);
+  const setup::Setup setup = setup_of(140);
+  const Source source = setup::step_source(setup);
   const test::Heap needs = test::watch_heap([&] { CHECK(backend.plan(source)->needs().total() > 0); });
   const test::Heap load = test::watch_heap([&] { CHECK(backend.load(source) != nullptr); });
   CHECK(needs.peak_bytes < load.peak_bytes);

@@ -6,6 +6,7 @@
 #include "core/graph/text.h"
 #include "core/report/peaks.h"
 #include "core/runtime/cpu/module.h"
+#include "core/setup/programs.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -15,8 +16,8 @@ using namespace pmaptrain::testing;
 namespace {
 
 // The equations of a layer's forward pass that cast to bf16. There must be some equations.
-std::size_t casts_of(const train::Setup& setup, const std::string& layer) {
-  std::istringstream lines(to_text(train::program_at(setup, train::Stage::model), {.origins = true}));
+std::size_t casts_of(const setup::Setup& setup, const std::string& layer) {
+  std::istringstream lines(to_text(setup::program_at(setup, step::Stage::model), {.origins = true}));
   std::size_t count = 0, all = 0;
   for (std::string line; std::getline(lines, line);) {
     if (!line.ends_with("# " + layer)) continue;
@@ -69,7 +70,7 @@ TEST_CASE("a checkpoint of mixed precision has parameters, slots and averages in
   }
   for (const auto& [name, tensor] : trained.state) CHECK(tensor.dtype != DType::bf16);
   const auto averages =
-      train::read_safetensors((train::find_checkpoint(root / "run", "last") / "ema.safetensors").string());
+      run::read_safetensors((run::find_checkpoint(root / "run", "last") / "ema.safetensors").string());
   CHECK(averages.size() == 4);
   for (const auto& [name, tensor] : averages) CHECK(tensor.dtype == DType::f32);
 }
@@ -78,14 +79,14 @@ TEST_CASE("layers cast to bf16 but those that say float32, and the lists in them
   const std::string layers =
       "model.layers=[flatten, {dense: 8}, {dense: 8, precision: float32}, {name: block, "
       "precision: float32, layers: [{dense: 8}, {layers: [{dense: 8}]}]}, {dense: 3}]";
-  const train::Setup setup = setup_of_text(small_images, {mixed, layers});
+  const setup::Setup setup = setup_of_text(small_images, {mixed, layers});
   CHECK(casts_of(setup, "flatten_0") == 0);  // moves elements, and keeps their type
   CHECK(casts_of(setup, "dense_0") == 2);    // its input and its kernel
   CHECK(casts_of(setup, "dense_1") == 0);
   CHECK(casts_of(setup, "block.dense_0") == 0);
   CHECK(casts_of(setup, "block.layers_0.dense_0") == 0);
   CHECK(casts_of(setup, "dense_2") == 2);
-  CHECK(to_text(train::program_at(setup_of_text(small_images, {layers}), train::Stage::final)).find("bf16") ==
+  CHECK(to_text(setup::program_at(setup_of_text(small_images, {layers}), step::Stage::final)).find("bf16") ==
         std::string::npos);
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("what one layer hands to the next is bf16, whatever the next computes 
           "[train]") {
   for (const char* const between : {"relu", "gelu", "tanh", "{dropout: 0.5}", "softplus"}) {
     INFO(between);
-    const train::Setup setup = setup_of_text(
+    const setup::Setup setup = setup_of_text(
         small_images, {mixed, std::string("model.layers=[flatten, {dense: 8}, ") + between + ", {dense: 3}]"});
     std::istringstream lines(to_text(*setup.training, {.origins = true}));
     std::vector<std::string> products;  // the types of their results, of activations and cotangents

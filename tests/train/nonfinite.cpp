@@ -5,7 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/data/arrays/array.h"
-#include "core/data/sources/open.h"
+#include "core/input/open.h"
+#include "core/setup/programs.h"
 #include "core/setup/start.h"
 #include "core/train/replay.h"
 #include "tests/catch.h"
@@ -43,7 +44,7 @@ class Line {
     }
   }
 
-  train::Setup setup(std::vector<std::string> set = {}) const {
+  setup::Setup setup(std::vector<std::string> set = {}) const {
     return setup_of_text(
         "mesh: {axes: {devices: 4}}\n"
         "data: {source: {idx: {train: [" +
@@ -63,10 +64,10 @@ class Line {
   TemporaryFolder folder;
 };
 
-std::string reason_of(const train::Setup& setup) {
+std::string reason_of(const setup::Setup& setup) {
   const Trained trained = train_setup(setup);
   CHECK(trained.ended.exit_status == 5);
-  std::string text = trained.of<train::Warned>().back().text;
+  std::string text = trained.of<run::Warned>().back().text;
   const std::size_t begin = text.find("halt); ");
   REQUIRE(begin != std::string::npos);
   return text.substr(begin + 7);
@@ -145,9 +146,9 @@ TEST_CASE("an update that overflows is found by replaying the whole step", "[tra
 
 TEST_CASE("a replay says what it left out, and where all is finite", "[train]") {
   const Line line;
-  const train::Setup setup = line.setup();
-  const std::unique_ptr<Module> module = train::backend_of(setup.spec().mesh)->load(train::run_source(setup));
-  train::set_initial_values(*module, setup);
+  const setup::Setup setup = line.setup();
+  const std::unique_ptr<Module> module = setup::backend_of(setup.spec().mesh)->load(setup::run_source(setup));
+  setup::set_initial_values(*module, setup);
   CHECK(train::replay(setup, *module, 1).text ==
         "replayed with the reference kernels, every result is finite: the kernels that trained give another");
   CHECK(train::replay(setup, *module, 1, 0, {.flops = 1}).text ==
@@ -156,7 +157,7 @@ TEST_CASE("a replay says what it left out, and where all is finite", "[train]") 
         "a microbatch is too large to replay it with the reference kernels");
   CHECK(train::replay(setup, *module, 1, 0, {.seconds = -1}).text ==
         "the first 0 of 4 microbatches of it were replayed, with finite results");
-  const double microbatch = train::cost_of(train::program_at(setup, train::Stage::grad)).flops / 4;
+  const double microbatch = setup::cost_of(setup::program_at(setup, step::Stage::grad)).flops / 4;
   CHECK(train::replay(setup, *module, 1, 0, {.flops = 2 * microbatch}).text ==
         "the gradients of every microbatch are finite when they are replayed; the sum over devices and the update are "
         "too large to replay");

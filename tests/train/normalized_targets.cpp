@@ -59,13 +59,13 @@ optimizer: {adam: {}, learning_rate: 0.02}
 train: {duration: 5 epochs, log_every: 1 step}
 )";
   }
-  train::Setup setup(std::vector<std::string> set = {}) const {
+  setup::Setup setup(std::vector<std::string> set = {}) const {
     set.insert(set.begin(), "data.normalize_targets=auto");
     return setup_of_text(config(targets), std::move(set));
   }
 };
 
-double measure(const train::Measures& measures, const std::string& name) {
+double measure(const run::Measures& measures, const std::string& name) {
   for (const auto& [found, value] : measures) {
     if (found == name) return value;
   }
@@ -80,14 +80,14 @@ bool is_near(double found, double expected, double tolerance = 1e-4) {
 
 // The predictions of the values of some inputs.
 std::vector<float> predicted(const spec::Loaded& loaded, const fs::path& run, const TemporaryFolder& folder,
-                             const Rows& inputs, train::MemberNumber member = std::nullopt) {
+                             const Rows& inputs, run::MemberNumber member = std::nullopt) {
   std::vector<float> numbers;
   for (const std::vector<double>& row : inputs) numbers.insert(numbers.end(), row.begin(), row.end());
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   request.input.path = folder.write("x.npy", npy("<f4", "(" + std::to_string(inputs.size()) + ", 2)", raw(numbers)));
   request.member = member;
   std::vector<float> values;
-  train::Predictor(loaded, run, request).run([&](std::int64_t, std::span<const std::byte> rows) {
+  evaluate::Predictor(loaded, run, request).run([&](std::int64_t, std::span<const std::byte> rows) {
     const std::size_t before = values.size();
     values.resize(before + rows.size() / sizeof(float));
     std::memcpy(values.data() + before, rows.data(), rows.size());
@@ -102,25 +102,25 @@ TEST_CASE("a run on normalised targets is the run on targets that were normalise
   for (const std::vector<std::string>& set : {std::vector<std::string>{}, {"data.microbatches=2"}}) {
     const Trained found = train_setup(examples.setup(set));
     const Trained expected = train_setup(setup_of_text(examples.config(examples.normalised), set));
-    const train::Measures &own = found.result().final_measures.front().second,
-                          &other = expected.result().final_measures.front().second;
+    const run::Measures &own = found.result().final_measures.front().second,
+                        &other = expected.result().final_measures.front().second;
     CHECK(is_near(measure(own, "loss"), measure(other, "loss")));
     CHECK(is_near(measure(own, "r2"), measure(other, "r2")));
     for (const auto& [name, tensor] : found.parameters) {
       const std::vector<double> a = to_doubles(tensor), b = to_doubles(expected.parameters.at(name));
       for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-4);
     }
-    CHECK(is_near(found.of<train::Logged>().front().grad_norm, expected.of<train::Logged>().front().grad_norm));
+    CHECK(is_near(found.of<run::Logged>().front().grad_norm, expected.of<run::Logged>().front().grad_norm));
   }
 }
 
 TEST_CASE("predictions and metrics are in the units of the targets, by the statistics of the checkpoint", "[train]") {
   const Examples examples;
   const TemporaryFolder folder;
-  const train::Setup setup = examples.setup();
+  const setup::Setup setup = examples.setup();
   const fs::path run = folder / "run";
   const Trained trained = train_setup_in(run, setup);
-  const train::RunState state = train::load_run_state(run / "checkpoints/last");
+  const run::RunState state = run::load_run_state(run / "checkpoints/last");
   REQUIRE(state.encoding.targets);
   for (std::size_t c = 0; c < 2; ++c) {
     CHECK(is_near(state.encoding.targets->mean[c], examples.mean[c], 1e-12));
@@ -138,7 +138,7 @@ TEST_CASE("predictions and metrics are in the units of the targets, by the stati
       loss += (near * near / 2 + 0.5 * (scaled - near)) / 48;
     }
   }
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last", "train").front().measures;
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last", "train").front().measures;
   CHECK(is_near(measure(evaluated, "mean_absolute_error"), absolute));
   CHECK(is_near(measure(evaluated, "mean_squared_error"), squares));
   CHECK(is_near(measure(evaluated, "loss"), loss));
@@ -148,7 +148,7 @@ TEST_CASE("predictions and metrics are in the units of the targets, by the stati
   const std::string says =
       "\nthe loss is of normalised targets, in units of their standard deviation; metrics are in the "
       "targets' own units\n";
-  CHECK(test::contains(train::final_report(trained.ended, false, 0), says));
+  CHECK(test::contains(run::final_report(trained.ended, false, 0), says));
   const std::string params = read_text(run / "checkpoints/last/params.safetensors");
   CHECK(
       test::contains(params, "{\"__metadata__\":{\"target_mean\":\"[" + exact(state.encoding.targets->mean[0]) + ", "));
@@ -164,7 +164,7 @@ TEST_CASE("a resumed run has the bits of one in a piece, and data with other tar
   train_setup_in(folder / "run", examples.setup(), first);
   std::optional<train::ResumePoint> point = train::find_resume_point(folder / "run");
   REQUIRE(point);
-  const train::RunState& state = point->checkpoint.state;
+  const run::RunState& state = point->checkpoint.state;
   Examples others;
   others.targets[3][1] += 0.5;
   CHECK(
@@ -175,7 +175,7 @@ TEST_CASE("a resumed run has the bits of one in a piece, and data with other tar
   train::SessionOptions rest;
   rest.resume = &*point;
   rest.folder.resume = true;
-  rest.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  rest.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   const Trained resumed = train_setup_in(folder / "run", examples.setup(), rest);
   CHECK(resumed.same_bits(whole));
 }
@@ -183,9 +183,9 @@ TEST_CASE("a resumed run has the bits of one in a piece, and data with other tar
 TEST_CASE("members of an ensemble share the statistics, and each is the run that it would be alone", "[train]") {
   const Examples examples;
   const TemporaryFolder folder;
-  const train::Setup both = examples.setup(
+  const setup::Setup both = examples.setup(
       {"mesh.axes=[{models: 2}, {devices: 4}]", "ensemble={axis: models, vary: {seed: [0, 5]}}", "data.seed=0"});
-  const train::Setup alone = examples.setup({"seed=5", "data.seed=0"});
+  const setup::Setup alone = examples.setup({"seed=5", "data.seed=0"});
   train_setup_in(folder / "both", both);
   train_setup_in(folder / "alone", alone);
   CHECK(predicted(both.loaded, folder / "both", folder, examples.inputs, 1) ==
@@ -204,7 +204,7 @@ TEST_CASE("targets near 1e21 train", "[train]") {
   Examples examples;
   for (std::vector<double>& row : examples.targets) row[0] *= 5e15;
   const Trained trained = train_setup(examples.setup());
-  const train::Measures& measures = trained.result().final_measures.front().second;
+  const run::Measures& measures = trained.result().final_measures.front().second;
   CHECK(trained.ended.exit_status == 0);
   for (const auto& [name, value] : measures) {
     INFO(name);

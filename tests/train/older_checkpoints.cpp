@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/run/files/safetensors.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
@@ -29,27 +30,27 @@ TEST_CASE("a checkpoint of a build without buckets is continued to the same bits
 
   std::optional<train::ResumePoint> point = train::find_resume_point(run);
   REQUIRE(point);
-  const train::RunState& state = point->checkpoint.state;
+  const run::RunState& state = point->checkpoint.state;
   REQUIRE(state.step == 5);
-  const train::Setup setup = train::make_setup(spec::load((run / "config.yaml").string(), {}), state.schedule_steps);
+  const setup::Setup setup = setup::make_setup(spec::load((run / "config.yaml").string(), {}), state.schedule_steps);
   train::check_data_continues(state, setup);
   train::SessionOptions options;
   options.folder.resume = true;
   options.resume = &*point;
-  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   const Trained trained = train_setup_in(run, setup, options);
 
   CHECK(trained.ended.steps == 10);
   const auto tensors_of = [](const fs::path& checkpoint, const char* file) {
-    return train::read_safetensors((checkpoint / file).string());
+    return run::read_safetensors((checkpoint / file).string());
   };
   for (const char* const file : {"params.safetensors", "optimizer.safetensors", "ema.safetensors"}) {
-    train::Tensors expected = tensors_of(before / "after_10_steps", file);
+    run::Tensors expected = tensors_of(before / "after_10_steps", file);
     // That build averaged frozen parameters too.
     expected.erase("ema/" + frozen_bias);
     if (expected.contains(frozen_bias))
       expected.at(frozen_bias) = tensors_of(before / "after_10_steps", "params.safetensors").at(frozen_bias);
-    const train::Tensors found = tensors_of(run / "checkpoints/step-00000010", file);
+    const run::Tensors found = tensors_of(run / "checkpoints/step-00000010", file);
     REQUIRE(found.size() == expected.size());
     for (const auto& [name, tensor] : expected) {
       INFO(file << ": " << name);

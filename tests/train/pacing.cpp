@@ -86,19 +86,19 @@ struct Paced {
   explicit Paced(std::vector<std::string> set, std::int64_t first = 0, std::optional<train::TraceOptions> trace = {},
                  std::int64_t failing = -1)
       : setup(setup_of_text(small_images, std::move(set))),
-        module(train::run_source(setup)),
+        module(setup::run_source(setup)),
         tracer(trace, setup.spec(), module, first, 1000),
-        loader(std::make_shared<Failing>(setup.loader_dataset(), failing), train::training_streams(setup), setup.batch,
-               train::batch_slots(module, train::train_entry, *setup.loader_dataset(), setup.batch),
+        loader(std::make_shared<Failing>(setup.loader_dataset(), failing), setup::training_streams(setup), setup.batch,
+               setup::batch_slots(module, setup::train_entry, *setup.loader_dataset(), setup.batch),
                {first, 1000, train::batches_in_use(module), nullptr}),
         pacing(module, loader, tracer, !setup.model.drawing_layers().empty()) {
     pacing.take_first_batch();
   }
 
-  train::Setup setup;
+  setup::Setup setup;
   Listing module;
   train::Tracer tracer;
-  data::Loader loader;
+  input::Loader loader;
   train::Pacing pacing;
 };
 
@@ -135,7 +135,7 @@ TEST_CASE("epochs of one step end where something else happens, all others do in
 TEST_CASE("a group of steps has batches in slots one after another, which no step reads any more", "[train]") {
   Paced paced({});
   CHECK(train::batches_in_use(paced.module) == 8);
-  CHECK(paced.module.slots(train::train_entry) == 12);
+  CHECK(paced.module.slots(setup::train_entry) == 12);
   std::int64_t step = 0;
   const auto submit = [&](std::int64_t most) {
     const std::int64_t taken = paced.pacing.submit(step, most, {});

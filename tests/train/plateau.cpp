@@ -16,11 +16,11 @@ using namespace pmaptrain::testing;
 namespace {
 
 // The scale after each value.
-std::vector<double> scales(const spec::ReduceOnPlateau& spec, const std::vector<double>& values) {
+std::vector<double> scales(const optimizers::ReduceOnPlateau& spec, const std::vector<double>& values) {
   std::vector<double> found;
-  train::PlateauState state;
+  run::PlateauState state;
   for (const double value : values) {
-    state = train::observe(spec, state, value);
+    state = run::observe(spec, state, value);
     found.push_back(state.scale);
   }
   return found;
@@ -40,9 +40,9 @@ TEST_CASE("no evaluation of the cooldown counts", "[train]") {
   CHECK(scales({"loss", {}, 0.5, 2, 3}, {1, 1, 1, 1, 1, 1, 1, 1, 1}) ==
         Scales{1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25});
   // but an improvement during it is the new best.
-  train::PlateauState state{1.0, 0, 2, 0.5};
-  state = train::observe({"loss", {}, 0.5, 2, 3}, state, 0.5);
-  CHECK(state == train::PlateauState{0.5, 0, 1, 0.5});
+  run::PlateauState state{1.0, 0, 2, 0.5};
+  state = run::observe({"loss", {}, 0.5, 2, 3}, state, 0.5);
+  CHECK(state == run::PlateauState{0.5, 0, 1, 0.5});
 }
 
 TEST_CASE("an improvement is larger than a ten thousandth of the best value", "[train]") {
@@ -63,14 +63,14 @@ TEST_CASE("the mode is the metric's own unless the config says it", "[train]") {
 TEST_CASE("what is not a number never improves, and counts only after the first number", "[train]") {
   CHECK(scales({"loss", {}, 0.5, 2, 0}, {test::nan_value, test::nan_value, 1.0, test::nan_value, test::nan_value,
                                          test::nan_value}) == Scales{1, 1, 1, 1, 0.5, 0.5});
-  CHECK_FALSE(train::observe({}, {}, std::numeric_limits<double>::infinity()).best);
+  CHECK_FALSE(run::observe({}, {}, std::numeric_limits<double>::infinity()).best);
 }
 
 TEST_CASE("rtol and atol are those of optax.contrib.reduce_on_plateau", "[train]") {
   for (const auto& one : nlohmann::json::parse(test::read_text("tests/parity/plateaus.json"))) {
     const auto& options = one["options"];
     INFO(options.dump());
-    spec::ReduceOnPlateau plateau;
+    optimizers::ReduceOnPlateau plateau;
     plateau.factor = options["factor"];
     plateau.patience = options["patience"];
     plateau.cooldown = options["cooldown"];
@@ -99,15 +99,15 @@ train:
   early_stopping: {metric: roc_auc, patience: 1}
 )"));
   std::vector<std::string> told;
-  for (const train::Warned& warned : run.of<train::Warned>()) {
+  for (const run::Warned& warned : run.of<run::Warned>()) {
     if (test::contains(warned.text, "NaN")) told.push_back(warned.text);
   }
   REQUIRE(told.size() == 1);
   CHECK(told.front() ==
         "roc_auc has no value (NaN) on the validation split, as where a class has no example there: "
         "train.checkpoint.best, train.early_stopping and optimizer.reduce_on_plateau do nothing until it has one");
-  CHECK(run.of<train::Noted>().empty());
-  const auto ended = run.of<train::Ended>();
+  CHECK(run.of<run::Noted>().empty());
+  const auto ended = run.of<run::Ended>();
   REQUIRE(ended.size() == 1);
   CHECK(ended.front().steps == 12);
   CHECK_FALSE(ended.front().members.front().best);
@@ -118,11 +118,11 @@ TEST_CASE("a learning rate that falls on a plateau is told in a line of its own"
       small_images,
       {"train.duration=6 steps", "train.eval_every=1 step",
        "optimizer={sgd: {}, learning_rate: 1.0e-30, reduce_on_plateau: {metric: loss, patience: 2, factor: 0.5}}"}));
-  const std::vector<train::Noted> notes = run.of<train::Noted>();
+  const std::vector<run::Noted> notes = run.of<run::Noted>();
   REQUIRE(notes.size() == 2);
   CHECK(notes.front().text ==
         "step 3: loss did not improve in 2 evaluations: the learning rate is multiplied by 0.5 "
         "(optimizer.reduce_on_plateau)");
   CHECK(notes.back().text.starts_with("step 5: "));
-  for (const train::Warned& warned : run.of<train::Warned>()) CHECK_FALSE(test::contains(warned.text, "multiplied"));
+  for (const run::Warned& warned : run.of<run::Warned>()) CHECK_FALSE(test::contains(warned.text, "multiplied"));
 }

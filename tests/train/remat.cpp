@@ -3,7 +3,7 @@
 
 #include "core/analysis/cost.h"
 #include "core/graph/text.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -23,14 +23,14 @@ std::string blocks(const std::string& remat) {
          remat + ", layers: [{residual: {layers: [layer_norm, {dense: 36}, gelu, {dense: 36}]}}]}}, {dense: 3}]";
 }
 
-train::Setup network(const std::string& remat, std::vector<std::string> set) {
+setup::Setup network(const std::string& remat, std::vector<std::string> set) {
   set.push_back(blocks(remat));
   return setup_of_text(small_images, set);
 }
 
 // The bytes of the values of each device that cross a barrier.
-double bytes_between(const train::Setup& setup) {
-  const std::vector<PoolReport> pools = train::plan_run(setup, false).planned->needs().pools;
+double bytes_between(const setup::Setup& setup) {
+  const std::vector<PoolReport> pools = setup::plan_run(setup, false).planned->needs().pools;
   const auto found =
       std::find_if(pools.begin(), pools.end(), [](const auto& pool) { return pool.name == "by device"; });
   REQUIRE(found != pools.end());
@@ -62,7 +62,7 @@ TEST_CASE("activations that are computed again leave the same bits", "[train]") 
 }
 
 TEST_CASE("a step that computes activations again is cut into the pieces of one that keeps them", "[train]") {
-  const train::Setup kept = network("false", {}), again = network("true", {});
+  const setup::Setup kept = network("false", {}), again = network("true", {});
   CHECK(again.training_work == work_of(*kept.training));
   CHECK(work_of(*again.training) > again.training_work);
 }

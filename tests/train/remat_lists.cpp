@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/setup/make_setup.h"
 #include "tests/catch.h"
 #include "tests/gpu/gpus.h"
 #include "tests/session_run.h"
@@ -108,7 +109,7 @@ class Lists {
     const auto trained = [&] {
       spec::Overrides overrides;
       overrides.set = set;
-      train::Setup setup = train::make_setup(spec::load_text(config, "test.yaml", root_.path().string(), overrides));
+      setup::Setup setup = setup::make_setup(spec::load_text(config, "test.yaml", root_.path().string(), overrides));
       setup.warnings.clear();
       return train_setup(setup);
     };

@@ -18,14 +18,14 @@ namespace {
 // Flips the lowest bit of one byte of an input's copy on one device.
 void flip(Module& module, const std::string& input, std::int64_t device, std::size_t at, int bit = 0) {
   const Handle value = module.input(input);
-  std::vector<std::byte> damaged = train::bytes_of(module, value, device);
+  std::vector<std::byte> damaged = setup::bytes_of(module, value, device);
   damaged[at] ^= std::byte{1} << bit;
   module.wait(module.write(value, device, damaged));
 }
 
 // The training step with private copies.
-std::unique_ptr<Module> load_copies(const train::Setup& setup) {
-  Source source = train::step_source(setup);
+std::unique_ptr<Module> load_copies(const setup::Setup& setup) {
+  Source source = setup::step_source(setup);
   source.private_copies = true;
   return make_backend(BackendKind::cpu)->load(std::move(source));
 }
@@ -39,12 +39,12 @@ train::SessionOptions damaging(const std::string& input, std::int64_t device, st
   return options;
 }
 
-std::string last_warning(const Trained& trained) { return trained.of<train::Warned>().back().text; }
+std::string last_warning(const Trained& trained) { return trained.of<run::Warned>().back().text; }
 
 }  // namespace
 
 TEST_CASE("a flipped bit in one private copy is reported by parameter and device", "[train]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {any_backend(), "mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=12"});
   const Trained trained = train_setup(setup, damaging("dense_0.kernel", 4, 2));
   CHECK(trained.ended.status == "stopped");
@@ -54,11 +54,11 @@ TEST_CASE("a flipped bit in one private copy is reported by parameter and device
   CHECK(last_warning(trained) ==
         "step 2: parameter 'dense_0.kernel' differs on device 4; the checkpoint holds what device 0 has, which may be "
         "damaged too");
-  CHECK(trained.of<train::Evaluated>().empty());
+  CHECK(trained.of<run::Evaluated>().empty());
 }
 
 TEST_CASE("damage to the optimizer's state and to the first device is told from the others'", "[train]") {
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   const Trained state = train_setup(setup, damaging("adam.nu/conv_0.kernel", 3, 1));
   CHECK(last_warning(state).starts_with("step 1: state 'adam.nu/conv_0.kernel' differs on device 3;"));
   const Trained first = train_setup(setup, damaging("conv_0.bias", 0, 1));
@@ -66,28 +66,28 @@ TEST_CASE("damage to the optimizer's state and to the first device is told from 
 }
 
 TEST_CASE("damage between two comparisons is found at the next, which is logged", "[train]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {"train.verify_replicas=3 steps", "train.log_every=never", "train.duration=5 steps"});
   const Trained trained = train_setup(setup, damaging("conv_0.kernel", 2, 1));
   CHECK(trained.ended.exit_status == 5);
   CHECK(trained.ended.steps == 3);
-  CHECK(trained.of<train::Logged>().back().step == 3);
+  CHECK(trained.of<run::Logged>().back().step == 3);
   bool found = false;
-  for (const train::Warned& warned : trained.of<train::Warned>()) {
+  for (const run::Warned& warned : trained.of<run::Warned>()) {
     found = found || warned.text.find("parameter 'conv_0.kernel' differs on device 2") != std::string::npos;
   }
   CHECK(found);
 }
 
 TEST_CASE("damage after the last comparison of an interval is found at the end of the run", "[train]") {
-  const train::Setup setup = setup_of_text(small_images, {"train.log_every=never", "train.duration=2 steps"});
+  const setup::Setup setup = setup_of_text(small_images, {"train.log_every=never", "train.duration=2 steps"});
   const Trained trained = train_setup(setup, damaging("conv_0.kernel", 1, 2));
   CHECK(trained.ended.reason == "guard");
   CHECK(last_warning(trained).starts_with("step 2: parameter 'conv_0.kernel' differs on device 1;"));
 }
 
 TEST_CASE("copies without damage pass, and do not change the run", "[train]") {
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   train::SessionOptions options;
   options.verify_replicas = true;
   const Trained trained = train_setup(setup, options);
@@ -97,9 +97,9 @@ TEST_CASE("copies without damage pass, and do not change the run", "[train]") {
 }
 
 TEST_CASE("several devices that differ are all named, in order", "[train]") {
-  const train::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
+  const setup::Setup setup = setup_of_text(small_images, {"mesh.axes={a: 5}", "data.remainder=mask"});
   const std::unique_ptr<Module> module = load_copies(setup);
-  train::SlicedReader reader(*module);
+  setup::SlicedReader reader(*module);
   CHECK_FALSE(train::find_divergence(reader));
   flip(*module, "dense_0.bias", 4, 0);
   flip(*module, "dense_0.bias", 1, 1);
@@ -154,10 +154,10 @@ std::vector<std::string> differing(Module& module) {
   for (const Variable& variable : module.variables(0)) {
     if (variable.group != Group::params && variable.group != Group::state) continue;
     const Handle value = module.input(variable.name);
-    const std::vector<std::byte> first = train::bytes_of(module, value, 0);
+    const std::vector<std::byte> first = setup::bytes_of(module, value, 0);
     bool same = true;
     for (std::int64_t d = 1; d < program.mesh.devices(); ++d) {
-      same = same && train::bytes_of(module, value, d) == first;
+      same = same && setup::bytes_of(module, value, d) == first;
     }
     if (!same) found.emplace_back(variable.name);
   }
@@ -168,14 +168,14 @@ std::vector<std::string> differing(Module& module) {
 
 TEST_CASE("each of 200 flipped bits ends its run at once, named by parameter and device, at every interval",
           "[train]") {
-  const train::Setup plain = setup_of_text(tiny);
+  const setup::Setup plain = setup_of_text(tiny);
   const auto covering = static_cast<std::uint32_t>(60 / test::slices_with_sanitizer(6));
   for (const std::uint32_t number : test::some_seeds(covering, 200, 7 * test::slices_with_sanitizer(3))) {
     const Flip flip(*plain.training, number);
     // Half of them by the option, which compares at the log interval.
     const bool by_option = number % 2 == 0;
     const std::string key = by_option ? "train.log_every" : "train.verify_replicas";
-    const train::Setup setup = setup_of_text(tiny, {key + "=" + std::to_string(flip.interval) + " steps"});
+    const setup::Setup setup = setup_of_text(tiny, {key + "=" + std::to_string(flip.interval) + " steps"});
     const std::int64_t at = (flip.step + flip.interval - 1) / flip.interval * flip.interval;  // where it compares
     train::SessionOptions options;
     options.verify_replicas = by_option;
@@ -188,28 +188,28 @@ TEST_CASE("each of 200 flipped bits ends its run at once, named by parameter and
     REQUIRE(trained.ended.exit_status == 5);
     CHECK(trained.ended.steps == at);
     const std::string words = "'" + flip.input + "' differs on device " + std::to_string(flip.device) + ";";
-    const std::vector<train::Warned> warned = trained.of<train::Warned>();
+    const std::vector<run::Warned> warned = trained.of<run::Warned>();
     CHECK(std::any_of(warned.begin(), warned.end(),
-                      [&](const train::Warned& w) { return w.stops && w.text.find(words) != std::string::npos; }));
+                      [&](const run::Warned& w) { return w.stops && w.text.find(words) != std::string::npos; }));
   }
 }
 
 TEST_CASE("a flipped bit is found at the next comparison unless the steps between make all copies the same again",
           "[train]") {
-  const train::Setup setup = setup_of_text(tiny);
+  const setup::Setup setup = setup_of_text(tiny);
   const Program& program = *setup.training;
   const std::unique_ptr<Module> module = load_copies(setup);
-  train::SlicedReader reader(*module);
-  train::fill_first_batch(*module, setup);
+  setup::SlicedReader reader(*module);
+  setup::fill_first_batch(*module, setup);
   int healed = 0;
   for (std::uint32_t number = 0; number < 200; ++number) {
     const Flip flip(program, number);
     INFO("flip " << number << ": bit " << flip.bit << " of byte " << flip.byte << " of " << flip.input << " on device "
                  << flip.device << " after step " << flip.step << ", compared every " << flip.interval);
-    train::set_initial_values(*module, setup);
+    setup::set_initial_values(*module, setup);
     bool damaged = false;
     for (std::int64_t step = 1; true; ++step) {
-      module->submit(train::train_entry, 0);
+      module->submit(setup::train_entry, 0);
       if (step == flip.step) {
         flip.damage(*module);
         damaged = true;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -37,13 +38,13 @@ Trained resume_in(const fs::path& run, std::vector<std::string> set, train::Sess
   spec::Loaded loaded = loaded_of(small_images, std::move(set));
   std::optional<train::ResumePoint> point = train::find_resume_point(run);
   options.folder.resume = true;
-  if (!point) return train_setup_in(run, train::make_setup(std::move(loaded)), options);
-  const train::RunState& state = point->checkpoint.state;
+  if (!point) return train_setup_in(run, setup::make_setup(std::move(loaded)), options);
+  const run::RunState& state = point->checkpoint.state;
   train::check_config_continues(train::read_run_config(run), loaded);
-  const train::Setup setup = train::make_setup(std::move(loaded), state.schedule_steps);
+  const setup::Setup setup = setup::make_setup(std::move(loaded), state.schedule_steps);
   train::check_data_continues(state, setup);
   options.resume = &*point;
-  options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+  options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   return train_setup_in(run, setup, options);
 }
 
@@ -59,7 +60,7 @@ std::vector<Diagnostic> refusal(const fs::path& run, const spec::Loaded& loaded)
 
 std::optional<train::FinishedRun> finished(const fs::path& run, std::vector<std::string> set,
                                            std::optional<std::int64_t> max_steps = std::nullopt) {
-  const train::Setup setup = setup_of_text(small_images, std::move(set));
+  const setup::Setup setup = setup_of_text(small_images, std::move(set));
   return train::find_finished(run, train::find_resume_point(run)->checkpoint.state, setup.spec().train, setup.timetable,
                               max_steps);
 }
@@ -138,8 +139,8 @@ TEST_CASE("--resume into the run of another config is one error, with the first 
 }
 
 TEST_CASE("--resume refuses data of another size, which no key shows", "[train]") {
-  const train::Setup setup = setup_of_text(small_images);
-  train::RunState state;
+  const setup::Setup setup = setup_of_text(small_images);
+  run::RunState state;
   state.train_examples = 1047;
   state.batch_size = 16;
   const auto said = [&] {
@@ -162,8 +163,8 @@ TEST_CASE("--resume past the end of a schedule tells the rate from there on, and
   // What it says of a run that was begun for `before` epochs, of three steps each.
   const auto said = [](const std::string& rate, int before, int now) {
     const std::string epochs = "train.duration=" + std::to_string(now) + " epochs";
-    const train::Setup setup = setup_of_text(small_images, {"optimizer.learning_rate=" + rate, epochs});
-    train::RunState state;
+    const setup::Setup setup = setup_of_text(small_images, {"optimizer.learning_rate=" + rate, epochs});
+    run::RunState state;
     state.train_examples = 48;
     state.batch_size = 16;
     state.schedule_steps = 3 * before;
@@ -330,18 +331,16 @@ TEST_CASE("a run resumed twenty times keeps as many checkpoints as it says, and 
   for (std::int64_t stop = 2; stop <= 41; stop += 2) {
     if (stop > 2) {
       // A process killed while it wrote, or while it removed others.
-      fs::copy(train::find_checkpoint(root / "run", "last"),
-               checkpoints / (".tmp-step-0000010" + std::to_string(stop)));
-      fs::copy(train::find_checkpoint(root / "run", "last"),
-               checkpoints / (".old-step-0000020" + std::to_string(stop)));
+      fs::copy(run::find_checkpoint(root / "run", "last"), checkpoints / (".tmp-step-0000010" + std::to_string(stop)));
+      fs::copy(run::find_checkpoint(root / "run", "last"), checkpoints / (".old-step-0000020" + std::to_string(stop)));
     }
     resume_in(root / "run", set, until(stop));
-    std::set<std::string> expected = {"last", train::checkpoint_name(stop)};
-    if (stop > 2) expected.insert(train::checkpoint_name(stop - 2));
+    std::set<std::string> expected = {"last", run::checkpoint_name(stop)};
+    if (stop > 2) expected.insert(run::checkpoint_name(stop - 2));
     CHECK(names_in(checkpoints) == expected);
   }
   // Killed before it removed the third.
-  fs::copy(train::find_checkpoint(root / "run", "40"), checkpoints / "step-00000037");
+  fs::copy(run::find_checkpoint(root / "run", "40"), checkpoints / "step-00000037");
   fs::remove(root / "run/summary.json");
   resume_in(root / "run", set, until(40));
   CHECK(names_in(checkpoints) == std::set<std::string>{"last", "step-00000038", "step-00000040"});
@@ -376,7 +375,7 @@ TEST_CASE("what a resumed run takes from its config in place of what an option g
   const auto told = [&](const std::vector<std::string>& set) {
     const spec::Loaded loaded = loaded_of(small_images, set);
     const auto taken = train::taken_from_config(train::read_run_config(run), loaded);
-    train::Setup setup = train::make_setup(loaded);
+    setup::Setup setup = setup::make_setup(loaded);
     std::vector<std::string> lines = train::tell_taken(taken, train::find_resume_point(run)->checkpoint.state, setup);
     for (std::string& line : lines) line = "warning: " + line;
     lines.insert(lines.end(), setup.loaded.facts.begin(), setup.loaded.facts.end());
@@ -438,7 +437,7 @@ TEST_CASE("a metrics.jsonl that became shorter is cut back to whole lines, which
     fs::resize_file(root / "again/metrics.jsonl", size);
     const Trained resumed = resume_in(root / "again", saving());  // which parses each line
     CHECK(resumed.ended.steps == 4);
-    CHECK(resumed.of<train::Warned>().front().text ==
+    CHECK(resumed.of<run::Warned>().front().text ==
           "'" + (root / "again/metrics.jsonl") + "' has " + std::to_string(size) + " bytes, but had " +
               std::to_string(whole.size()) + " at the checkpoint: lines are missing");
     const std::string left = whole.substr(0, size);

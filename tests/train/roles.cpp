@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/setup/values.h"
 #include "core/spec/load.h"
@@ -17,7 +18,7 @@ using namespace pmaptrain::testing;
 namespace {
 
 // Small images on a mesh with another axis, `model`, of the role tensor. No layer is divided along it.
-train::Setup with_tensor_axis(const std::string& axes, std::vector<std::string> set) {
+setup::Setup with_tensor_axis(const std::string& axes, std::vector<std::string> set) {
   set.push_back("mesh.axes=" + axes);
   spec::Overrides overrides;
   overrides.set = std::move(set);
@@ -25,7 +26,7 @@ train::Setup with_tensor_axis(const std::string& axes, std::vector<std::string> 
   spec::MeshSpec& mesh = loaded.spec.mesh;
   mesh.roles.tensor = AxisSet::of(*mesh.mesh.find("model"));
   mesh.roles.data = mesh.mesh.all() - mesh.roles.tensor;
-  return train::make_setup(std::move(loaded));
+  return setup::make_setup(std::move(loaded));
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ TEST_CASE("a batch divides by the axes of the data alone; along others devices s
       INFO(axes << ", sharded " << is_sharded);
       std::vector<std::string> set{backend};
       if (is_sharded) set.push_back("parallelism.fsdp={axis: devices, stage: 3}");
-      const train::Setup setup = with_tensor_axis(axes, set);
+      const setup::Setup setup = with_tensor_axis(axes, set);
       CHECK(setup.batch.devices == 4);
       CHECK(setup.batch.rows_per_device == 4);
       const Trained found = train_setup(setup), expected = train_setup(setup_of_text(small_images, set));
@@ -48,20 +49,20 @@ TEST_CASE("a batch divides by the axes of the data alone; along others devices s
 }
 
 TEST_CASE("copies along an axis that divides no batch are compared too", "[train]") {
-  const train::Setup setup = with_tensor_axis("[{devices: 4}, {model: 2}]", {});
+  const setup::Setup setup = with_tensor_axis("[{devices: 4}, {model: 2}]", {});
   train::SessionOptions options;
   options.verify_replicas = true;
   options.between_steps = [](Module& module, std::int64_t step) {
     if (step != 1) return;
     const Handle bias = module.input("conv_0.bias");
     std::vector<std::byte> bytes =
-        train::bytes_of(module, bias, 1);  // at the first of the devices and the second of the models
+        setup::bytes_of(module, bias, 1);  // at the first of the devices and the second of the models
     bytes.front() ^= std::byte{1};
     module.wait(module.write(bias, 1, bytes));
   };
   const Trained trained = train_setup(setup, options);
   CHECK(trained.ended.reason == "guard");
-  CHECK(trained.of<train::Warned>().back().text.starts_with("step 1: parameter 'conv_0.bias' differs on device 1;"));
+  CHECK(trained.of<run::Warned>().back().text.starts_with("step 1: parameter 'conv_0.bias' differs on device 1;"));
   options.between_steps = {};
   CHECK(train_setup(setup, options).ended.reason == "duration");
 }

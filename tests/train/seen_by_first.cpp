@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/setup/initialize.h"
+#include "core/setup/make_setup.h"
 #include "core/train/changes.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
@@ -24,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Texts = std::vector<std::string>;
-using train::FirstProcess;
+using run::FirstProcess;
 
 spec::Loaded loaded_of(Texts set) {
   spec::Overrides overrides;
@@ -43,19 +44,19 @@ Ends resume(int processes, const fs::path& run, const Texts& set, const Texts& c
     spec::Loaded loaded = loaded_of(set);
     const train::RunConfig config = train::read_run_config(options.run_dir, first);
     train::check_config_continues(config, loaded);
-    train::RunState& state = point->checkpoint.state;
+    run::RunState& state = point->checkpoint.state;
     train::apply_changes(config, changes, loaded, state);
     options.resume = &*point;
     options.folder.resume = true;
-    options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
-    return train::make_setup(std::move(loaded), train::schedule_origin(state));
+    options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
+    return setup::make_setup(std::move(loaded), train::schedule_origin(state));
   });
 }
 
 void check_same(const Ends& found, const Trained& expected) {
   for (const std::string& failure : found.failures) CHECK(failure == "");
   CHECK(found.trained.same_bits(expected));
-  for (const train::Ended& ended : found.ended) {
+  for (const run::Ended& ended : found.ended) {
     CHECK(ended.exit_status == expected.ended.exit_status);
     for (std::size_t m = 0; m < ended.members.size(); ++m) {
       const auto &found_one = ended.members[m].selected, &expected_one = expected.ended.members[m].selected;
@@ -131,7 +132,7 @@ TEST_CASE("processes begin with the initial parameters that process 0 alone sees
     for (const std::string& from : starts) {
       INFO(from);
       const Texts set = with(variation, {"mesh.blocks=4", "model.init={from: " + from + "}"});
-      const train::Setup alone = setup_of_text(small_images, set);
+      const setup::Setup alone = setup_of_text(small_images, set);
       const Trained expected = train_setup(alone);
       Texts notes(3);
       const Ends found =
@@ -143,8 +144,8 @@ TEST_CASE("processes begin with the initial parameters that process 0 alone sees
             if (process != 0 && loaded.spec.ensemble) {
               for (spec::Spec& member : loaded.spec.ensemble->alone) member.model.initial_from->path = root / "gone";
             }
-            auto opened = std::make_shared<train::InitialFile>(train::open_initial_file(loaded.spec.model, first));
-            train::Setup setup = train::make_setup(std::move(loaded), std::nullopt, {}, std::move(opened));
+            auto opened = std::make_shared<setup::InitialFile>(setup::open_initial_file(loaded.spec.model, first));
+            setup::Setup setup = setup::make_setup(std::move(loaded), std::nullopt, {}, std::move(opened));
             notes[static_cast<std::size_t>(process)] = setup.source.notes.back();
             return setup;
           });
@@ -159,11 +160,11 @@ TEST_CASE("initial parameters that process 0 cannot open are its error at the ke
   const TemporaryFolder root;
   std::vector<int> lines(2);
   const Ends found = train_in_processes(
-      2, root / "run", [&](int process, Agreement& agreement, train::SessionOptions&) -> train::Setup {
+      2, root / "run", [&](int process, Agreement& agreement, train::SessionOptions&) -> setup::Setup {
         const FirstProcess first(&agreement);
         const spec::Loaded loaded = loaded_of({"model.init={from: " + (root / "none.safetensors") + "}"});
         try {
-          train::open_initial_file(loaded.spec.model, first);
+          setup::open_initial_file(loaded.spec.model, first);
         } catch (const Error& error) {
           lines[static_cast<std::size_t>(process)] = error.diagnostics().front().place.line;
           throw;
@@ -191,15 +192,15 @@ TEST_CASE("processes end with the last parameters if process 0 cannot read the b
   };
   const auto check_last = [](const Ends& ends, const std::string& why) {
     for (const std::string& failure : ends.failures) CHECK(failure == "");
-    for (const train::Ended& ended : ends.ended) CHECK_FALSE(ended.members.front().selected);
+    for (const run::Ended& ended : ends.ended) CHECK_FALSE(ended.members.front().selected);
     bool told = false;
-    for (const train::Warned& warned : ends.trained.of<train::Warned>()) {
+    for (const run::Warned& warned : ends.trained.of<run::Warned>()) {
       told = told || warned.text.starts_with("the measures of the best checkpoint are not known: " + why);
     }
     CHECK(told);
   };
   const Ends best = lose([] {});
-  for (const train::Ended& ended : best.ended) CHECK(ended.members.front().selected);
+  for (const run::Ended& ended : best.ended) CHECK(ended.members.front().selected);
   check_last(lose([&] {
                while (!fs::is_symlink(root / "run/checkpoints/best")) std::this_thread::yield();
                const fs::path folder = root / "run/checkpoints" / fs::read_symlink(root / "run/checkpoints/best");

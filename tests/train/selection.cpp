@@ -8,9 +8,9 @@
 #include "tests/catch.h"
 
 using namespace pmaptrain;
-using train::BestSoFar;
-using train::EarlyStopping;
-using train::LossSpike;
+using run::BestSoFar;
+using run::EarlyStopping;
+using run::LossSpike;
 
 namespace {
 
@@ -91,7 +91,7 @@ TEST_CASE("A loss spike is judged against the median of a full window", "[train]
   CHECK_FALSE(spike.observe({100, 150, 150.0}));  // 3 x 100, the median of 100, 1 and 1000, is more
   // The window (50, 150] has 1000 and 150.
   CHECK_FALSE(spike.observe({150, 200, 1725.0}));
-  CHECK(spike.means() == std::vector<train::LossMean>{{50, 100, 1000.0}, {100, 150, 150.0}, {150, 200, 1725.0}});
+  CHECK(spike.means() == std::vector<run::LossMean>{{50, 100, 1000.0}, {100, 150, 150.0}, {150, 200, 1725.0}});
   const auto warning = spike.observe({200, 250, 2813.0});  // 3 x 937.5 = 2812.5
   REQUIRE(warning);
   CHECK(*warning ==
@@ -110,11 +110,11 @@ TEST_CASE("A loss spike leaves out means that are not finite", "[train]") {
 }
 
 TEST_CASE("A loss spike goes on from the means that were saved", "[train]") {
-  const std::vector<train::LossMean> lines{{0, 1, 2.0},   {1, 10, 1.5},  {10, 20, 1.4}, {20, 30, 5.0},
-                                           {30, 37, 1.3}, {37, 40, 9.0}, {40, 50, 3.0}, {50, 60, 11.0}};
+  const std::vector<run::LossMean> lines{{0, 1, 2.0},   {1, 10, 1.5},  {10, 20, 1.4}, {20, 30, 5.0},
+                                         {30, 37, 1.3}, {37, 40, 9.0}, {40, 50, 3.0}, {50, 60, 11.0}};
   LossSpike whole(2.0, 20);
   std::vector<std::optional<std::string>> expected;
-  for (const train::LossMean& line : lines) expected.push_back(whole.observe(line));
+  for (const run::LossMean& line : lines) expected.push_back(whole.observe(line));
   CHECK(expected[3].has_value());
   CHECK(expected[5].has_value());
   for (std::size_t cut = 0; cut <= lines.size(); ++cut) {

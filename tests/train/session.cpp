@@ -10,7 +10,7 @@
 #include "core/graph/text.h"
 #include "core/runtime/cpu/plan.h"
 #include "core/runtime/interpreter.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 #include "core/setup/values.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
@@ -20,9 +20,9 @@ using namespace pmaptrain::testing;
 
 namespace {
 
-std::vector<double> losses(const Trained& trained) {
+std::vector<double> losses_of(const Trained& trained) {
   std::vector<double> values;
-  for (const train::Logged& logged : trained.of<train::Logged>()) values.push_back(logged.measures.front().second);
+  for (const run::Logged& logged : trained.of<run::Logged>()) values.push_back(logged.measures.front().second);
   return values;
 }
 
@@ -31,7 +31,7 @@ void check_near(const std::vector<double>& a, const std::vector<double>& b, doub
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).margin(margin));
 }
 
-void check_near(const train::Tensors& a, const train::Tensors& b, double margin) {
+void check_near(const run::Tensors& a, const run::Tensors& b, double margin) {
   REQUIRE(a.size() == b.size());
   for (const auto& [name, tensor] : a) {
     INFO(name);
@@ -42,7 +42,7 @@ void check_near(const train::Tensors& a, const train::Tensors& b, double margin)
 std::vector<double> device_values(Module& module, const std::string& name) {
   std::vector<double> values;
   for (std::int64_t d = 0; d < module.program(0).mesh.devices(); ++d) {
-    values.push_back(train::to_doubles(module, module.input(name), d).front());
+    values.push_back(setup::to_doubles(module, module.input(name), d).front());
   }
   return values;
 }
@@ -56,17 +56,17 @@ TEST_CASE("linear_regression.yaml learns the true values, and its logged losses 
   CHECK(trained.ended.epochs == 50);
   CHECK(trained.ended.examples_seen == 50 * 800);
   REQUIRE(trained.result().comparisons.size() == 2);
-  for (const train::Comparison& comparison : trained.result().comparisons) {
+  for (const run::Comparison& comparison : trained.result().comparisons) {
     INFO(comparison.parameter);
     check_near(comparison.learned, comparison.truth, 0.05);
   }
-  const std::vector<double> falling = losses(trained);
+  const std::vector<double> falling = losses_of(trained);
   CHECK(falling.size() == 6);  // steps 1, 10, 20, ... 50
   for (std::size_t i = 1; i < falling.size(); ++i) CHECK(falling[i] < falling[i - 1]);
 }
 
 TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, on each of the 4 devices", "[train]") {
-  const train::Setup setup = setup_of_config("gradient_averaging.yaml", {any_backend()});
+  const setup::Setup setup = setup_of_config("gradient_averaging.yaml", {any_backend()});
   train::SessionOptions options;
   options.verify_replicas = true;
   std::vector<double> weights, biases;
@@ -82,14 +82,14 @@ TEST_CASE("gradient_averaging.yaml gives the update that was computed by hand, o
     CHECK(weights[d] == weights[0]);
     CHECK(biases[d] == biases[0]);
   }
-  const train::Comparison& kernel = trained.result().comparisons.back();
+  const run::Comparison& kernel = trained.result().comparisons.back();
   CHECK(kernel.parameter == "dense_0.kernel");
   CHECK(kernel.initial == std::vector<double>{1.0});
   CHECK(kernel.learned == std::vector<double>{weights[0]});
   // mean((2x + 0.5 - x)^2) over x = 0 .. 15, and the norm of (-162.5, -16)
-  REQUIRE(trained.of<train::Logged>().size() == 1);
-  CHECK(losses(trained).front() == Approx(85.25));
-  CHECK(trained.of<train::Logged>().front().grad_norm == Approx(std::hypot(162.5, 16.0)));
+  REQUIRE(trained.of<run::Logged>().size() == 1);
+  CHECK(losses_of(trained).front() == Approx(85.25));
+  CHECK(trained.of<run::Logged>().front().grad_norm == Approx(std::hypot(162.5, 16.0)));
 }
 
 TEST_CASE("metrics of an epoch are made of its sums, whatever its batches, devices and microbatches", "[train]") {
@@ -100,11 +100,11 @@ TEST_CASE("metrics of an epoch are made of its sums, whatever its batches, devic
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), set.begin(), set.end());
     const Trained trained = train_setup(setup_of_text(small_images, more));
-    REQUIRE(trained.of<train::EpochEnded>().size() == 1);
-    return trained.of<train::EpochEnded>().front().measures;
+    REQUIRE(trained.of<run::EpochEnded>().size() == 1);
+    return trained.of<run::EpochEnded>().front().measures;
   };
-  const train::Measures many = with({}), one = with({"data.batch_size=48", "mesh.axes={devices: 1}"}),
-                        cut = with({"data.microbatches=2"});
+  const run::Measures many = with({}), one = with({"data.batch_size=48", "mesh.axes={devices: 1}"}),
+                      cut = with({"data.microbatches=2"});
   std::vector<std::string> names;
   for (std::size_t i = 0; i < many.size(); ++i) {
     names.push_back(many[i].first);
@@ -139,14 +139,14 @@ TEST_CASE("R² is right however far the targets lie from zero, on any devices", 
     for (const char* microbatches : {"1", "3"}) {
       const Trained trained = train_setup(setup_of_text(
           text(targets), {std::string("mesh.axes.a=") + devices, std::string("data.microbatches=") + microbatches}));
-      CHECK(trained.of<train::EpochEnded>().back().measures.back().second == Approx(expected).epsilon(1e-6));
+      CHECK(trained.of<run::EpochEnded>().back().measures.back().second == Approx(expected).epsilon(1e-6));
     }
   }
   // Equal targets have no variance, whatever rounding leaves of their sums.
   std::string equal = "[20000.3]";
   for (int i = 1; i < count; ++i) equal += ", [20000.3]";
   const Trained trained = train_setup(setup_of_text(text(equal)));
-  CHECK(trained.of<train::EpochEnded>().back().measures.back().second == 0);
+  CHECK(trained.of<run::EpochEnded>().back().measures.back().second == 0);
 }
 
 TEST_CASE("psum divided by the number of devices equals pmean", "[train]") {
@@ -165,9 +165,9 @@ return mean = %mean
   const std::span<std::byte> to = module->batch(0, 0, "x");
   std::copy_n(std::as_bytes(std::span(gradients)).begin(), to.size(), to.begin());
   module->submit(0, 0);
-  const auto bytes = [&](const char* name) { return train::bytes_of(*module, module->output(0, name)); };
+  const auto bytes = [&](const char* name) { return setup::bytes_of(*module, module->output(0, name)); };
   CHECK(bytes("divided") == bytes("mean"));
-  CHECK(train::to_doubles(*module, module->output(0, "mean")).front() == Approx((-12.5 - 84.5 - 1.0 / 3 + 0.1) / 4));
+  CHECK(setup::to_doubles(*module, module->output(0, "mean")).front() == Approx((-12.5 - 84.5 - 1.0 / 3 + 0.1) / 4));
 }
 
 TEST_CASE("a masked, microbatched run equals the unsplit one", "[train]") {
@@ -178,7 +178,7 @@ TEST_CASE("a masked, microbatched run equals the unsplit one", "[train]") {
   split.insert(split.end(), {"mesh.axes=[{a: 2}, {b: 3}]", "data.microbatches=3"});
   const Trained whole = train_setup(setup_of_text(small_images, one));
   const Trained parts = train_setup(setup_of_text(small_images, split));
-  check_near(losses(parts), losses(whole), 1e-5);
+  check_near(losses_of(parts), losses_of(whole), 1e-5);
   check_near(parts.parameters, whole.parameters, 2e-5);
   CHECK(parts.ended.examples_seen == 2 * 48);
   CHECK(whole.ended.examples_seen == 2 * 48);
@@ -194,11 +194,11 @@ TEST_CASE("a batch spread over 1, 2, 4 or 8 devices gives the same losses, dropo
                                                       "data.microbatches=" + microbatches, "train.duration=6 steps"}));
     };
     const Trained one = with("1", "1");
-    CHECK(losses(one).size() == 6);
+    CHECK(losses_of(one).size() == 6);
     for (const char* devices : {"2", "4", "8"}) {
       INFO(devices << " devices");
       const Trained more = with(devices, devices == std::string("8") ? "1" : "2");
-      check_near(losses(more), losses(one), 1e-5);
+      check_near(losses_of(more), losses_of(one), 1e-5);
       check_near(more.parameters, one.parameters, 2e-5);
     }
   }
@@ -211,10 +211,10 @@ TEST_CASE("evaluation counts every example once, whatever the mesh and the remai
     set.emplace_back("train.duration=1 step");
     set.emplace_back("optimizer.learning_rate=1.0e-30");  // leaves the parameters as they are
     const Trained trained = train_setup(setup_of_text(small_images, std::move(set)));
-    REQUIRE(trained.of<train::Evaluated>().size() == 1);
-    return trained.of<train::Evaluated>().front();
+    REQUIRE(trained.of<run::Evaluated>().size() == 1);
+    return trained.of<run::Evaluated>().front();
   };
-  const train::Evaluated one = evaluated({"mesh.axes={a: 1}", "data.batch_size=1"});
+  const run::Evaluated one = evaluated({"mesh.axes={a: 1}", "data.batch_size=1"});
   CHECK(one.examples == 21);
   for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
            {"mesh.axes={a: 4}", "data.batch_size=16"},
@@ -222,7 +222,7 @@ TEST_CASE("evaluation counts every example once, whatever the mesh and the remai
            {"mesh.axes=[{a: 2}, {b: 3}]", "data.batch_size=6"},
            {"mesh.axes={a: 13}", "data.batch_size=10", "data.remainder=mask", "data.microbatches=3"}}) {
     INFO(set[0] << " " << set[1]);
-    const train::Evaluated many = evaluated(set);
+    const run::Evaluated many = evaluated(set);
     CHECK(many.examples == 21);
     CHECK(many.split == "test");
     REQUIRE(many.measures.size() == 2);
@@ -239,7 +239,7 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
     INFO("log_every " << log_every);
     std::vector<std::string> set = exploding;
     set.push_back(std::string("train.log_every=") + log_every);
-    const train::Setup setup = setup_of_config("linear_regression.yaml", set);
+    const setup::Setup setup = setup_of_config("linear_regression.yaml", set);
     const Trained trained = train_setup(setup);
     REQUIRE(trained.ended.status == "stopped");
     CHECK(trained.ended.reason == "guard");
@@ -248,16 +248,16 @@ TEST_CASE("an exploding run halts with the parameters of its last good step", "[
     CHECK(good > 5);
     CHECK(good < 20);
     CHECK(to_doubles(trained.state.at("step")).front() == static_cast<double>(good));
-    CHECK(trained.of<train::Warned>().back().text.starts_with(
+    CHECK(trained.of<run::Warned>().back().text.starts_with(
         "step " + std::to_string(good + 1) +
         ": the loss, the gradient or the update is not finite; stopped with the parameters after step " +
         std::to_string(good) +
         " (train.on_nonfinite: halt); replayed on device 0, the first result that is not finite "));
-    CHECK(trained.of<train::Warned>().back().text.ends_with(
+    CHECK(trained.of<run::Warned>().back().text.ends_with(
         "; a lower optimizer.learning_rate (" + fmt::format("{:.3g}", setup.optimizer().learning_rate) +
         " at the update before), a schedule with a warm-up or optimizer.clip_by_global_norm: 1.0 may help"));
-    CHECK(trained.of<train::Logged>().back().step == good + 1);
-    CHECK(trained.of<train::EpochEnded>().back().step <= good + 1);
+    CHECK(trained.of<run::Logged>().back().step == good + 1);
+    CHECK(trained.of<run::EpochEnded>().back().step <= good + 1);
     train::SessionOptions options;
     options.max_steps = good;
     const Trained up_to = train_setup(setup, options);
@@ -275,10 +275,10 @@ TEST_CASE("nothing is evaluated after a bad step, whenever it is noticed", "[tra
   REQUIRE(trained.ended.reason == "guard");
   const std::int64_t good = trained.ended.steps;
   REQUIRE(good < 8);
-  for (const train::Evaluated& evaluated : trained.of<train::Evaluated>()) CHECK(evaluated.step <= good);
+  for (const run::Evaluated& evaluated : trained.of<run::Evaluated>()) CHECK(evaluated.step <= good);
   // The run ends at the first step at which anything would have looked.
-  CHECK(trained.of<train::Progressed>().back().step <= good + 2);
-  CHECK(trained.of<train::Logged>().back().step == good + 1);
+  CHECK(trained.of<run::Progressed>().back().step <= good + 2);
+  CHECK(trained.of<run::Logged>().back().step == good + 1);
 }
 
 TEST_CASE("layers may be called like what a step keeps", "[train]") {
@@ -303,8 +303,7 @@ TEST_CASE("true values stand beside those of one dense layer, and of no other mo
     const Trained trained = train_setup(
         setup_of_config("linear_regression.yaml", {"train.duration=2 steps", std::string("model.layers=") + layers}));
     std::size_t count = 0;
-    for (const train::Comparison& comparison : trained.result().comparisons)
-      count += comparison.truth.empty() ? 0U : 1U;
+    for (const run::Comparison& comparison : trained.result().comparisons) count += comparison.truth.empty() ? 0U : 1U;
     return count;
   };
   CHECK(truths("[{dense: 1}]") == 2);
@@ -316,7 +315,7 @@ TEST_CASE("true values stand beside those of one dense layer, and of no other mo
 TEST_CASE("neither the mean gradient nor the new parameters are kept beside what they come from", "[train]") {
   for (const char* rule : {"sgd: {}", "sgd: {momentum: 0.9}", "adam: {}", "adam: {b1: 0.9, b2: 0.5}"}) {
     INFO(rule);
-    const train::Setup setup =
+    const setup::Setup setup =
         setup_of_text(small_images, {"model.layers=[flatten, {dense: {features: 512, use_bias: false}}, {dense: 3}]",
                                      "optimizer={" + std::string(rule) + ", learning_rate: 0.01}"});
     // A bucket of both layers.
@@ -335,16 +334,16 @@ TEST_CASE("neither the mean gradient nor the new parameters are kept beside what
 TEST_CASE("the report's measures of train are means over the epoch, whatever the interval of lines is", "[train]") {
   // Three steps to an epoch: runs that end with one, and within one.
   for (const char* const steps : {"6 steps", "7 steps"}) {
-    std::vector<train::Measures> found;
+    std::vector<run::Measures> found;
     for (const char* const log_every : {"never", "1 steps", "4 steps", "6 steps", "7 steps"}) {
       INFO(steps << ", log_every " << log_every);
       const Trained trained = train_setup(setup_of_text(
           small_images, {std::string("train.duration=") + steps, std::string("train.log_every=") + log_every}));
       const auto& [split, measures] = trained.result().final_measures.front();
       CHECK(split == "train");
-      CHECK(measures == trained.of<train::EpochEnded>().back().measures);
+      CHECK(measures == trained.of<run::EpochEnded>().back().measures);
       found.push_back(measures);
     }
-    for (const train::Measures& measures : found) CHECK(measures == found.front());
+    for (const run::Measures& measures : found) CHECK(measures == found.front());
   }
 }

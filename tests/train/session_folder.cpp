@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "tests/catch.h"
 #include "tests/run/file_size_limit.h"
@@ -66,10 +67,10 @@ struct Failed {
   Recording recording;
   std::string what;
 };
-Failed fail_in(const fs::path& dir, const train::Setup& setup, train::SessionOptions options = {}) {
+Failed fail_in(const fs::path& dir, const setup::Setup& setup, train::SessionOptions options = {}) {
   Failed failed;
   options.run_dir = dir;
-  train::Consumer* const consumer = &failed.recording;
+  run::Consumer* const consumer = &failed.recording;
   try {
     train::train(setup, options, {&consumer, 1});
   } catch (const std::exception& error) {
@@ -82,7 +83,7 @@ Failed fail_in(const fs::path& dir, const train::Setup& setup, train::SessionOpt
 
 TEST_CASE("a run folder holds config, metrics, log, summary and a checkpoint", "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"train.log_every=2 steps"});
+  const setup::Setup setup = setup_of_text(small_images, {"train.log_every=2 steps"});
   train_setup_in(root / "run", setup);
   CHECK(read_text(root / "run/config.yaml") == setup.loaded.resolved);
 
@@ -120,17 +121,17 @@ TEST_CASE("a run folder holds config, metrics, log, summary and a checkpoint", "
 TEST_CASE("the mean of an epoch's logged losses is the epoch's loss", "[train]") {
   const Trained trained = train_setup(setup_of_text(small_images, {"train.duration=1 epoch"}));
   double sum = 0;
-  for (const train::Logged& logged : trained.of<train::Logged>()) sum += logged.measures.front().second;
-  REQUIRE(trained.of<train::EpochEnded>().size() == 1);
-  CHECK(trained.of<train::EpochEnded>().front().measures.front().second == Approx(sum / 3).epsilon(1e-6));
+  for (const run::Logged& logged : trained.of<run::Logged>()) sum += logged.measures.front().second;
+  REQUIRE(trained.of<run::EpochEnded>().size() == 1);
+  CHECK(trained.of<run::EpochEnded>().front().measures.front().second == Approx(sum / 3).epsilon(1e-6));
 }
 
 TEST_CASE("an epoch's mean weighs a short last batch by its examples", "[train]") {
   const Trained trained = train_setup(setup_of_text(
       small_images, {"data.batch_size=40", "data.remainder=mask", "train.duration=1 epoch", "mesh.axes={a: 4}"}));
-  const auto logged = trained.of<train::Logged>();
+  const auto logged = trained.of<run::Logged>();
   REQUIRE(logged.size() == 2);
-  const auto epoch = trained.of<train::EpochEnded>().front();
+  const auto epoch = trained.of<run::EpochEnded>().front();
   CHECK(epoch.examples == 48);
   for (std::size_t i = 0; i < 2; ++i) {
     const double first = logged[0].measures[i].second, last = logged[1].measures[i].second;
@@ -147,7 +148,7 @@ TEST_CASE("the resolved config of a run gives the same bits again", "[train]") {
     INFO(set.front());
     const TemporaryFolder root;
     const Trained first = train_setup_in(root / "run", setup_of_text(small_images, set));
-    const Trained again = train_setup(train::make_setup(spec::load(root / "run", {})));
+    const Trained again = train_setup(setup::make_setup(spec::load(root / "run", {})));
     CHECK(again.same_bits(first));
   }
 }
@@ -160,12 +161,12 @@ TEST_CASE("first and last steps are logged even when the interval is never", "[t
 
 TEST_CASE("with eval_every never nothing is evaluated, at the end neither", "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images, {"train.eval_every=never"});
+  const setup::Setup setup = setup_of_text(small_images, {"train.eval_every=never"});
   CHECK(setup.evaluations.empty());
   const Trained trained = train_setup_in(root / "run", setup);
-  CHECK(trained.of<train::Evaluated>().empty());
+  CHECK(trained.of<run::Evaluated>().empty());
   CHECK(trained.result().final_measures.size() == 1);
-  CHECK(train::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front().examples == 21);
+  CHECK(evaluate::evaluate_checkpoint(setup.loaded, root / "run", "last", "test").front().examples == 21);
 }
 
 TEST_CASE("max_steps stops with a checkpoint and exit status 0", "[train]") {
@@ -213,7 +214,7 @@ TEST_CASE("the last measures of a run that a signal ended have no evaluation of 
   options.between_steps = [&](Module&, std::int64_t step) {
     if (step == 3) stop = SIGTERM;
   };
-  const train::Setup setup = setup_of_text(small_images, {"train.eval_every=2 steps", "train.log_every=never"});
+  const setup::Setup setup = setup_of_text(small_images, {"train.eval_every=2 steps", "train.log_every=never"});
   train_setup_in(root / "run", setup, options);
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) == "step 1, eval 2, step 3, epoch 3");
   const Json last = summary_of(root / "run")["final"];
@@ -225,7 +226,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
   for (const bool as_error : {true, false}) {
     INFO(as_error);
     const TemporaryFolder root;
-    train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
+    setup::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
     setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, as_error);
     const Failed failed = fail_in(root / "run", setup);
     CHECK(failed.what.find(as_error ? "example 20 cannot be read" : "the disk is gone") != std::string::npos);
@@ -234,7 +235,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
     CHECK(summary["reason"] == "error");
     CHECK(summary["exit_status"] == (as_error ? 3 : 1));
     CHECK(summary["steps"] == 1);
-    CHECK(failed.recording.of<train::Ended>().size() == 1);
+    CHECK(failed.recording.of<run::Ended>().size() == 1);
     // Between two steps the parameters are those of a whole step: what is trained is kept, whatever failed.
     CHECK(fs::exists(root / "run/checkpoints/step-00000001/params.safetensors"));
   }
@@ -242,7 +243,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
 
 TEST_CASE("a run whose data fails says so where its checkpoint cannot be written either", "[train]") {
   const TemporaryFolder root;
-  train::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
+  setup::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
   setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, true);
   train::SessionOptions options;
   options.between_steps = [&](Module&, std::int64_t) {
@@ -251,7 +252,7 @@ TEST_CASE("a run whose data fails says so where its checkpoint cannot be written
   };
   const Failed failed = fail_in(root / "run", setup, options);
   CHECK(failed.what.find("example 20 cannot be read") != std::string::npos);
-  const std::vector<train::Warned> warned = failed.recording.of<train::Warned>();
+  const std::vector<run::Warned> warned = failed.recording.of<run::Warned>();
   REQUIRE(warned.size() == 1);
   CHECK(warned.front().text.starts_with("no checkpoint could be written: "));
   CHECK(summary_of(root / "run")["exit_status"] == 3);
@@ -259,7 +260,7 @@ TEST_CASE("a run whose data fails says so where its checkpoint cannot be written
 
 TEST_CASE("an existing run folder is refused before anything runs, and left as it is", "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "run", setup);
   const std::string before = read_text(root / "run/metrics.jsonl");
   const Failed failed = fail_in(root / "run", setup);
@@ -278,7 +279,7 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
     if (step == 3) limit.emplace(1000);
   };
   Recording recording;
-  train::Consumer* const consumer = &recording;
+  run::Consumer* const consumer = &recording;
   std::string message;
   ExitStatus status = ExitStatus::done;
   try {
@@ -296,8 +297,8 @@ TEST_CASE("a disk that fills up during training fails the run at its checkpoint,
   CHECK(lines_of(root / "run/metrics.jsonl").size() >= 3);  // each of them whole
   CHECK(summary_of(root / "run")["status"] == "failed");
   CHECK(summary_of(root / "run")["exit_status"] == 1);
-  const auto warned = recording.of<train::Warned>();
-  CHECK(std::any_of(warned.begin(), warned.end(), [](const train::Warned& w) {
+  const auto warned = recording.of<run::Warned>();
+  CHECK(std::any_of(warned.begin(), warned.end(), [](const run::Warned& w) {
     return w.text.ends_with(
         "metrics.jsonl' cannot be written: File too large; its lines are kept in memory and tried again");
   }));
@@ -350,7 +351,7 @@ TEST_CASE("lines that a disk has no room for during a few steps are in the files
   CHECK(trained.ended.missing.empty());
   CHECK(order_of(lines_of(root / "run/metrics.jsonl")) ==
         "step 1, step 2, step 3, epoch 3, eval 3, step 4, step 5, epoch 5, eval 5");
-  const auto warned = trained.of<train::Warned>();
+  const auto warned = trained.of<run::Warned>();
   CHECK(warned.size() == 3);  // once for each file
   CHECK(read_text(root / "run/log.txt").find("step 3/5") != std::string::npos);
 }
@@ -359,9 +360,9 @@ TEST_CASE("a run whose lines are missing at its end fails, and its summary says 
   const TemporaryFolder root;
   train::SessionOptions options;
   options.run_dir = root / "run";
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {"train.duration=200 steps", "train.log_every=1 step", "train.eval_every=never"});
-  train::Ended ended;
+  run::Ended ended;
   {
     const FileSizeLimit limit(12'000);  // more than a checkpoint's files need, less than the lines do
     ended = train::train(setup, options, {});
@@ -419,7 +420,7 @@ TEST_CASE("a run folder that is removed fails the run at its next log, and nothi
             "' was removed while the run went on\n  help: nothing was written elsewhere, so this run leaves "
             "nothing; run it again, and leave its folder alone\n");
   CHECK(steps == 1);  // the second was not passed on any more
-  CHECK(failed.recording.of<train::Ended>().front().exit_status == 1);
+  CHECK(failed.recording.of<run::Ended>().front().exit_status == 1);
   CHECK(fs::is_empty(root.path()));
 }
 

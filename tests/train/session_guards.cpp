@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/setup/make_setup.h"
 #include "core/step/optimizer.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
@@ -28,10 +29,10 @@ train: {duration: 3 steps}
   CHECK(trained.ended.exit_status == 5);
   CHECK(trained.ended.steps == 0);
   CHECK(to_doubles(trained.parameters.at("dense_0.kernel")) == std::vector<double>{2.0});
-  CHECK(trained.of<train::Warned>().back().text.starts_with(
+  CHECK(trained.of<run::Warned>().back().text.starts_with(
       "step 1: the loss, the gradient or the update is not finite; stopped with the parameters that training began "
       "with (train.on_nonfinite: halt); "));
-  CHECK(trained.of<train::Warned>().back().text.ends_with(
+  CHECK(trained.of<run::Warned>().back().text.ends_with(
       "; no update came before it: look at the data and the initial values first; data.normalize: auto brings the "
       "inputs near 0"));
 }
@@ -51,7 +52,7 @@ train: {duration: 9 steps}
 )";
   const Trained trained = train_setup(setup_of_text(text));
   CHECK(trained.ended.exit_status == 5);
-  CHECK(trained.of<train::Warned>().back().text.ends_with(
+  CHECK(trained.of<run::Warned>().back().text.ends_with(
       "; a lower optimizer.learning_rate (1e+30 at the update before) or precision: float32 may help"));
 }
 
@@ -62,7 +63,7 @@ TEST_CASE("only a step that could overflow is looked at before it is taken", "[t
         "loss: softmax_cross_entropy\ntrain: {duration: 1 step}\noptimizer: {" +
             rule + ", learning_rate: " + rate + "}\n",
         "c.yaml", "/base", {});
-    return train::may_overflow(train::make_setup(std::move(loaded)).optimizer());
+    return step::may_overflow(setup::make_setup(std::move(loaded)).optimizer());
   };
   for (const char* rule : {"adam: {}", "adam: {b1: 0.0}", "adam: {b2: 0.99}", "adam: {b2: 0.9999}", "adamw: {}"}) {
     INFO(rule);
@@ -147,14 +148,14 @@ TEST_CASE("only the clipped gradient is judged by its squares", "[train]") {
     CHECK(exit_status(", clip: 1.0e+22") == 5);
   }
   const Trained clipped = one_weight("1.0e+25", "sgd: {}, learning_rate: 0.5, clip_by_global_norm: 1.0");
-  CHECK(clipped.of<train::Logged>().front().grad_norm == Approx(1e25));  // before clipping
+  CHECK(clipped.of<run::Logged>().front().grad_norm == Approx(1e25));  // before clipping
   CHECK(to_doubles(clipped.parameters.at("dense_0.kernel"))[0] == Approx(0.5));
 }
 
 TEST_CASE("a finite gradient whose squares overflow trains on, and its norm is right", "[train]") {
   const Trained large = one_weight("1.0e+25", "sgd: {}, learning_rate: 1.0e-25");
   CHECK(large.ended.exit_status == 0);
-  CHECK(large.of<train::Logged>().front().grad_norm == Approx(1e25));
+  CHECK(large.of<run::Logged>().front().grad_norm == Approx(1e25));
   CHECK(to_doubles(large.parameters.at("dense_0.kernel"))[0] == Approx(0.0).margin(1e-6));
 
   // Squares of 1e12 in the loss, and of 1e24 in the gradient.
@@ -172,7 +173,7 @@ train: {duration: 3 steps, log_every: 1 step}
   const Trained trained = train_setup(setup_of_text(far));
   CHECK(trained.ended.exit_status == 0);
   CHECK(trained.ended.steps == 3);
-  const train::Logged first = trained.of<train::Logged>().front();
+  const run::Logged first = trained.of<run::Logged>().front();
   CHECK(first.measures.front().second == Approx((1e24 + 9e24) / 2));
   // Of the kernel: the means of 2·1e12·1e12 and 2·3e12·(-1e12, 2e12).
   CHECK(first.grad_norm == Approx(std::hypot((2e24 - 6e24) / 2, 12e24 / 2, 6e12 / 2)));
@@ -217,9 +218,9 @@ train: {duration: 3 steps, on_nonfinite: skip}
   CHECK(trained.ended.reason == "guard");
   CHECK(trained.ended.exit_status == 5);
   CHECK(trained.ended.steps_skipped() == 3);
-  CHECK(trained.of<train::Warned>().back().text ==
+  CHECK(trained.of<run::Warned>().back().text ==
         "all 3 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
-  CHECK(trained.of<train::Warned>().back().stops);
+  CHECK(trained.of<run::Warned>().back().stops);
 }
 
 TEST_CASE("on_nonfinite skip leaves bad steps out, counts them and goes on", "[train]") {
@@ -242,11 +243,11 @@ train: {duration: 2 epochs, on_nonfinite: skip, log_every: 1 step}
   CHECK(trained.ended.steps == 6);
   CHECK(trained.ended.steps_skipped() == 2);
   CHECK(to_doubles(trained.state.at("step")).front() == 4);
-  CHECK(trained.of<train::Warned>().back().text ==
+  CHECK(trained.of<run::Warned>().back().text ==
         "2 steps were skipped: the loss, the gradient or the update was not finite (train.on_nonfinite: skip)");
   // Epochs count the four good examples; the bad step's line says that it is not finite.
-  REQUIRE(trained.of<train::EpochEnded>().size() == 2);
-  for (const train::EpochEnded& epoch : trained.of<train::EpochEnded>()) {
+  REQUIRE(trained.of<run::EpochEnded>().size() == 2);
+  for (const run::EpochEnded& epoch : trained.of<run::EpochEnded>()) {
     CHECK(epoch.examples == 4);
     CHECK(std::isfinite(epoch.measures.front().second));
   }
@@ -276,13 +277,13 @@ train: {duration: 6 steps}
   for (const char* const log_every : {"never", "2 steps", "4 steps", "6 steps"}) {
     const TemporaryFolder root;
     INFO(log_every);
-    const train::Setup setup = setup_of_text(text, {backend, std::string("train.log_every=") + log_every});
+    const setup::Setup setup = setup_of_text(text, {backend, std::string("train.log_every=") + log_every});
     const Trained halted = train_setup_in(root / "run", setup);
     CHECK(halted.ended.reason == "guard");
     CHECK(halted.ended.steps == 2);
-    CHECK(halted.of<train::Logged>().back().step == 3);
-    CHECK(halted.of<train::EpochEnded>().back().step == 3);
-    CHECK(halted.of<train::EpochEnded>().back().examples == 4);
+    CHECK(halted.of<run::Logged>().back().step == 3);
+    CHECK(halted.of<run::EpochEnded>().back().step == 3);
+    CHECK(halted.of<run::EpochEnded>().back().examples == 4);
     const auto last_lines = [](const Trained& trained) {
       REQUIRE(trained.metrics.size() >= 2);
       return std::vector(trained.metrics.end() - 2, trained.metrics.end());

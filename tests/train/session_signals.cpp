@@ -37,14 +37,14 @@ class Watched : public data::Dataset {
 };
 
 // Trains a setup, or continues what is there with it.
-Trained continue_in(const fs::path& run, const train::Setup& setup, train::SessionOptions options = {}) {
+Trained continue_in(const fs::path& run, const setup::Setup& setup, train::SessionOptions options = {}) {
   std::optional<train::ResumePoint> point = train::find_resume_point(run);
   if (point) {
-    const train::RunState& state = point->checkpoint.state;
+    const run::RunState& state = point->checkpoint.state;
     CHECK_FALSE(train::find_finished(run, state, setup.spec().train, setup.timetable, std::nullopt));
     options.resume = &*point;
     options.folder.resume = true;
-    options.folder.resumed = {state.step, train::best_folder(state), state.metrics_bytes};
+    options.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
   }
   return train_setup_in(run, setup, options);
 }
@@ -53,7 +53,7 @@ Trained continue_in(const fs::path& run, const train::Setup& setup, train::Sessi
 
 TEST_CASE("a run that a signal stops before its first step writes nothing and leaves an old run as it was", "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup = setup_of_text(small_images);
+  const setup::Setup setup = setup_of_text(small_images);
   train_setup_in(root / "old", setup);
   const std::string before = test::listing(root / "old");
   for (const char* const name : {"old", "new"}) {
@@ -63,10 +63,10 @@ TEST_CASE("a run that a signal stops before its first step writes nothing and le
     options.folder.overwrite = true;
     options.stop = &stop;
     Recording recording;
-    train::Consumer* const consumer = &recording;
+    run::Consumer* const consumer = &recording;
     train::Session session(setup, options);
     stop = SIGINT;
-    const train::Ended ended = session.run({&consumer, 1});
+    const run::Ended ended = session.run({&consumer, 1});
     CHECK(ended.reason == "signal");
     CHECK(ended.exit_status == 128 + SIGINT);
     CHECK(ended.steps == 0);
@@ -78,10 +78,10 @@ TEST_CASE("a run that a signal stops before its first step writes nothing and le
 }
 
 TEST_CASE("a signal that comes while the folder is made still leaves a step and its checkpoint", "[train]") {
-  class Stopping : public train::Consumer {
+  class Stopping : public run::Consumer {
    public:
     explicit Stopping(std::atomic<int>& stop) : stop_(stop) {}
-    void on(const train::Event&) override { stop_ = SIGTERM; }
+    void on(const run::Event&) override { stop_ = SIGTERM; }
 
    private:
     std::atomic<int>& stop_;
@@ -92,8 +92,8 @@ TEST_CASE("a signal that comes while the folder is made still leaves a step and 
   options.run_dir = root / "run";
   options.stop = &stop;
   Stopping consumer(stop);
-  train::Consumer* const first = &consumer;
-  const train::Ended ended = train::train(setup_of_text(small_images), options, {&first, 1});
+  run::Consumer* const first = &consumer;
+  const run::Ended ended = train::train(setup_of_text(small_images), options, {&first, 1});
   CHECK(ended.steps == 1);
   CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-00000001");
 }
@@ -107,7 +107,7 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
     std::atomic<int> stop = 0;
     train::SessionOptions options;
     options.stop = &stop;
-    train::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
+    setup::Setup setup = setup_of_text(small_images, {"train.log_every=never", eval_every});
     bool saved = false;
     auto& dataset = setup.evaluations.front().dataset;
     dataset = std::make_shared<Watched>(dataset, [&] {
@@ -116,8 +116,8 @@ TEST_CASE("a signal during an evaluation ends it, with a checkpoint and a summar
     });
     const Trained trained = train_setup_in(root / "run", setup, options);
     CHECK(trained.ended.steps == steps);
-    CHECK(trained.of<train::Evaluated>().empty());
-    CHECK(trained.of<train::Logged>().back().step == steps);
+    CHECK(trained.of<run::Evaluated>().empty());
+    CHECK(trained.of<run::Logged>().back().step == steps);
     CHECK(fs::read_symlink(root / "run/checkpoints/last") == "step-0000000" + std::to_string(steps));
     CHECK(saved == (steps == 4));  // the last evaluation comes after the checkpoint
     const auto summary = nlohmann::json::parse(read_text(root / "run/summary.json"));
@@ -135,16 +135,16 @@ TEST_CASE("a run that a signal ended in the evaluation after its last step makes
   std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
-  train::Setup setup = setup_with();
+  setup::Setup setup = setup_with();
   auto& dataset = setup.evaluations.front().dataset;
   dataset = std::make_shared<Watched>(dataset, [&] { stop = SIGTERM; });
   train_setup_in(root / "run", setup, options);
   const fs::path last = root.path() / "run/checkpoints/last";
-  CHECK(train::load_run_state(last).evaluation_is_due);
+  CHECK(run::load_run_state(last).evaluation_is_due);
   const Trained resumed = continue_in(root / "run", setup_with());
   CHECK(resumed.ended.steps == 4);
-  CHECK(resumed.of<train::Evaluated>().size() == 1);
-  CHECK_FALSE(train::load_run_state(last).evaluation_is_due);
+  CHECK(resumed.of<run::Evaluated>().size() == 1);
+  CHECK_FALSE(run::load_run_state(last).evaluation_is_due);
   const auto summary = nlohmann::json::parse(read_text(root / "run/summary.json"));
   CHECK(summary["reason"] == "duration");
   CHECK(summary["final"].contains("test"));
@@ -161,11 +161,11 @@ TEST_CASE("after early stopping a signal in the last evaluation leaves that to -
   std::atomic<int> stop = 0;
   train::SessionOptions options;
   options.stop = &stop;
-  train::Setup setup = setup_of_text(small_images, set);
+  setup::Setup setup = setup_of_text(small_images, set);
   REQUIRE(setup.evaluations.size() == 2);
   auto& test = setup.evaluations.back().dataset;
   test = std::make_shared<Watched>(test, [&] { stop = SIGTERM; });
-  const train::Ended stopped = train_setup_in(root / "run", setup, options).ended;
+  const run::Ended stopped = train_setup_in(root / "run", setup, options).ended;
   CHECK(stopped.status == "stopped");
   CHECK(stopped.reason == "early_stopping");
   CHECK(stopped.exit_status == 128 + SIGTERM);
@@ -183,7 +183,7 @@ TEST_CASE("after early stopping a signal in the last evaluation leaves that to -
 TEST_CASE("after a guard has stopped a run a signal changes neither its status nor what --resume makes up for",
           "[train]") {
   const TemporaryFolder root;
-  const train::Setup setup =
+  const setup::Setup setup =
       setup_of_text(small_images, {"train.duration=8 steps", "train.eval_every=1 step",
                                    "train.loss_spike={factor: 3.0, window: 2 steps, action: halt}"});
   std::int64_t step_now = 0;
@@ -197,11 +197,11 @@ TEST_CASE("after a guard has stopped a run a signal changes neither its status n
   const Trained whole = train_setup_in(root / "whole", setup, options);
   REQUIRE(whole.ended.reason == "guard");
   REQUIRE(whole.ended.steps == 4);
-  REQUIRE(whole.of<train::Evaluated>().size() == 4);
+  REQUIRE(whole.of<run::Evaluated>().size() == 4);
 
   std::atomic<int> stop = 0;
   options.stop = &stop;
-  train::Setup watched = setup;
+  setup::Setup watched = setup;
   auto& test = watched.evaluations.front().dataset;
   test = std::make_shared<Watched>(test, [&] {
     if (step_now == 4) stop = SIGTERM;
@@ -209,7 +209,7 @@ TEST_CASE("after a guard has stopped a run a signal changes neither its status n
   const Trained stopped = train_setup_in(root / "run", watched, options);
   CHECK(stopped.ended.reason == "guard");
   CHECK(stopped.ended.exit_status == 5);
-  CHECK(stopped.of<train::Evaluated>().size() == 3);
+  CHECK(stopped.of<run::Evaluated>().size() == 3);
 
   const Trained resumed = continue_in(root / "run", setup);
   CHECK(resumed.ended.reason == "guard");

@@ -29,22 +29,22 @@ TEST_CASE("the heap is watched below operator new, and its peak is what was held
 }
 
 TEST_CASE("the kernel library allocates as often in one step as in every other", "[train]") {
-  const train::Setup setup = small_cnn();
+  const setup::Setup setup = small_cnn();
   for (const int workers : {1, 2}) {
     const std::unique_ptr<Module> module = load_step(setup, {.workers = workers});
-    run(*module, 2);  // threads have what they keep
-    const std::int64_t once = test::watch_heap([&] { run(*module); }).calls;
-    for (int i = 0; i < 4; ++i) CHECK(test::watch_heap([&] { run(*module); }).calls == once);
-    CHECK(test::watch_heap([&] { run(*module, 5); }).calls == 5 * once);
+    take_steps(*module, 2);  // threads have what they keep
+    const std::int64_t once = test::watch_heap([&] { take_steps(*module); }).calls;
+    for (int i = 0; i < 4; ++i) CHECK(test::watch_heap([&] { take_steps(*module); }).calls == once);
+    CHECK(test::watch_heap([&] { take_steps(*module, 5); }).calls == 5 * once);
   }
 }
 
 TEST_CASE("between two logs a run allocates what the kernel library does, and nothing of its own", "[train]") {
-  const train::Setup setup =
+  const setup::Setup setup =
       small_cnn({"data.source.synthetic_images.train=160", "train.log_every=never", "train.duration=10 steps"});
   const std::unique_ptr<Module> module = load_step(setup);
-  run(*module, 2);
-  const std::int64_t once = test::watch_heap([&] { run(*module); }).calls;
+  take_steps(*module, 2);
+  const std::int64_t once = test::watch_heap([&] { take_steps(*module); }).calls;
 
   std::vector<std::int64_t> after(11);
   train::SessionOptions options;
@@ -61,16 +61,16 @@ TEST_CASE("between two logs a run allocates what the kernel library does, and no
 TEST_CASE("workers meet as often as the plan says", "[train]") {
   for (const char* const config : {"linear_regression.yaml", "cnn.yaml"}) {
     const bool images = std::string(config) == "cnn.yaml";
-    const train::Setup setup = images ? small_cnn() : setup_of_config(config);
+    const setup::Setup setup = images ? small_cnn() : setup_of_config(config);
     for (const int workers : {2, 3}) {
       INFO(config << ", workers " << workers);
-      CpuModule module(train::step_source(setup), {.workers = workers});  // of zeros
+      CpuModule module(setup::step_source(setup), {.workers = workers});  // of zeros
       const auto barriers = [&](std::int64_t steps) {
         const std::uint32_t before = module.barriers_passed();
-        run(module, steps);
+        take_steps(module, steps);
         return static_cast<std::int64_t>(module.barriers_passed() - before);
       };
-      const std::int64_t planned = CpuBackend().plan(train::step_source(setup))->barriers_per_step(train::train_entry);
+      const std::int64_t planned = CpuBackend().plan(setup::step_source(setup))->barriers_per_step(setup::train_entry);
       CHECK(planned >= 1);
       CHECK(barriers(1) == planned);
       CHECK(barriers(10) == 10 * planned);
@@ -81,10 +81,10 @@ TEST_CASE("workers meet as often as the plan says", "[train]") {
 TEST_CASE("libraries are asked for the same shapes, whatever the number of workers", "[train]") {
   for (const std::string& config : shipped_configs()) {
     INFO(config);
-    const train::Setup setup = setup_of_config(config);
+    const setup::Setup setup = setup_of_config(config);
     std::string expected;
     for (const int workers : {1, 2, 3, 5, 16}) {
-      const CpuModule module(train::run_source(setup), {.workers = workers});
+      const CpuModule module(setup::run_source(setup), {.workers = workers});
       std::string shapes;
       for (std::size_t e = 0; e < module.source().entries.size(); ++e) shapes += module.kernel_shapes(e);
       CHECK_FALSE(shapes.empty());

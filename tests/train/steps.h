@@ -4,15 +4,15 @@
 #include <memory>
 
 #include "core/runtime/cpu/module.h"
-#include "core/setup/start.h"
+#include "core/setup/plan.h"
 
 namespace pmaptrain::testing {
 
 // A module of the training step alone, with what the first step of a run would find.
-std::unique_ptr<Module> load_step(const train::Setup& setup, const CpuBackendOptions& options = {});
-void run(Module& module, std::int64_t steps = 1);
+std::unique_ptr<Module> load_step(const setup::Setup& setup, const CpuBackendOptions& options = {});
+void take_steps(Module& module, std::int64_t steps = 1);
 
 // The shipped convolutional network on few examples.
-train::Setup small_cnn(std::vector<std::string> set = {});
+setup::Setup small_cnn(std::vector<std::string> set = {});
 
 }  // namespace pmaptrain::testing

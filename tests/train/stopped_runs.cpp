@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/run/files/file_system.h"
+#include "core/setup/make_setup.h"
 #include "core/spec/load.h"
 #include "core/train/session.h"
 #include "tests/catch.h"
@@ -28,12 +29,12 @@ namespace {
 constexpr std::int64_t all_steps = 103;  // no multiple of any interval
 
 // Does something before the n-th write to a file.
-class BeforeWrite : public train::FileSystem {
+class BeforeWrite : public run::FileSystem {
  public:
   BeforeWrite(int number, std::function<void()> act) : number_(number), act_(std::move(act)) {}
   ssize_t write(int fd, std::span<const std::byte> bytes) override {
     if (++writes == number_) act_();
-    return FileSystem::write(fd, bytes);
+    return run::FileSystem::write(fd, bytes);
   }
   std::atomic<int> writes = 0;
 
@@ -68,10 +69,10 @@ TEST_CASE("a run that a signal stops at any moment continues to the same bits", 
   const LongRun place(45);
   place.complete("whole");
   const Kept whole = place.kept("whole");
-  train::Setup setup = train::make_setup(spec::load(place.config(), {}));
-  setup.contents = data::contents_of(setup.loaded);
+  setup::Setup setup = setup::make_setup(spec::load(place.config(), {}));
+  setup.contents = input::contents_of(setup.loaded);
   const auto train_until = [&](BeforeWrite& file_system, const std::atomic<int>& stop, const std::string& name) {
-    const train::InstalledFileSystem installed(file_system);
+    const run::InstalledFileSystem installed(file_system);
     train::SessionOptions options;
     options.run_dir = place.path(name);
     options.stop = &stop;
@@ -87,7 +88,7 @@ TEST_CASE("a run that a signal stops at any moment continues to the same bits", 
     const std::string name = "run" + std::to_string(number);
     stop = 0;
     BeforeWrite stopping(number, [&] { stop = SIGTERM; });
-    const train::Ended ended = train_until(stopping, stop, name);
+    const run::Ended ended = train_until(stopping, stop, name);
     // The checkpoint of a later stop would be one of the two that are kept.
     if (ended.steps > last_kept) continue;
     ++stopped;
@@ -125,7 +126,7 @@ TEST_CASE("a run that --max-time stops, also before the first step of a process,
   };
   BeforeWrite waiting(60, pause);
   {
-    const train::InstalledFileSystem installed(waiting);
+    const run::InstalledFileSystem installed(waiting);
     place.complete("run", {"--max-time", max_time});
   }
   const json summary = json::parse(read_text(place.path("run") + "/summary.json"));

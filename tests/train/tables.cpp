@@ -53,7 +53,7 @@ train: {duration: 10 epochs}
     put("TEST", folder.write("test.csv", table(32, 80)));
   }
   void put(const std::string& name, const std::string& path) { config.replace(config.find(name), name.size(), path); }
-  train::Setup setup(std::vector<std::string> set = {}) const { return setup_of_text(config, std::move(set)); }
+  setup::Setup setup(std::vector<std::string> set = {}) const { return setup_of_text(config, std::move(set)); }
 };
 
 // The values of this parameter.
@@ -62,7 +62,7 @@ std::vector<double> parameter(const Trained& trained, const std::string& name) {
 }
 
 // The measures of a split at the end.
-train::Measures measures_of(const Trained& trained, const std::string& split) {
+run::Measures measures_of(const Trained& trained, const std::string& split) {
   for (const auto& [name, measures] : trained.result().final_measures) {
     if (name == split) return measures;
   }
@@ -80,13 +80,13 @@ void check_near(const std::vector<double>& a, const std::vector<double>& b) {
 TEST_CASE("a run on a table saves its encoding, by which eval reads the test split without the training file",
           "[train]") {
   const Tables tables;
-  const train::Setup setup = tables.setup();
+  const setup::Setup setup = tables.setup();
   const fs::path run = tables.folder / "run";
   const Trained trained = train_setup_in(run, setup);
-  CHECK(train::load_run_state(run / "checkpoints/last").encoding == setup.source.encoding);
+  CHECK(run::load_run_state(run / "checkpoints/last").encoding == setup.source.encoding);
   REQUIRE(setup.source.encoding.statistics);
   fs::remove(tables.folder / "train.csv");
-  const auto evaluations = train::evaluate_checkpoint(setup.loaded, run, "last", std::nullopt);
+  const auto evaluations = evaluate::evaluate_checkpoint(setup.loaded, run, "last", std::nullopt);
   REQUIRE(evaluations.size() == 1);
   CHECK(evaluations.front().split == "test");
   CHECK(evaluations.front().measures == measures_of(trained, "test"));
@@ -112,7 +112,7 @@ TEST_CASE("a run on other data than it began with is not resumed, and what diffe
   const Tables tables;
   const fs::path run = tables.folder / "run";
   train_setup_in(run, tables.setup());
-  const train::RunState state = train::load_run_state(run / "checkpoints/last");
+  const run::RunState state = run::load_run_state(run / "checkpoints/last");
   const auto refusal = [&](const std::vector<std::string>& set = {}) {
     return test::refusal([&] { train::check_data_continues(state, tables.setup(set)); }, ExitStatus::data);
   };
@@ -164,7 +164,7 @@ TEST_CASE("an example of weight w counts as w examples do", "[train]") {
     CHECK_FALSE(a.parameters == c.parameters);
     const auto measures = [](const Trained& of) {
       std::vector<double> all;
-      for (const auto& logged : of.of<train::Logged>()) {
+      for (const auto& logged : of.of<run::Logged>()) {
         for (const auto& [name, value] : logged.measures) all.push_back(value);
         all.push_back(logged.grad_norm);
       }
@@ -212,13 +212,13 @@ TEST_CASE("a batch whose weights are all 0 stops the run or is skipped, and is s
     };
     const Trained halted = trained("halt");
     CHECK(halted.ended.exit_status == 5);
-    CHECK(halted.of<train::Warned>().back().text ==
+    CHECK(halted.of<run::Warned>().back().text ==
           "step 2: the weights of the batch are all 0, so it has no mean; stopped with the parameters after step 1 "
           "(train.on_nonfinite: halt); a larger batch, or on_nonfinite: skip, gets past it");
     const Trained skipped = trained("skip");
     CHECK(skipped.ended.exit_status == 0);
     CHECK(skipped.ended.steps_skipped() == 1);
-    CHECK(skipped.of<train::Warned>().back().text ==
+    CHECK(skipped.of<run::Warned>().back().text ==
           "1 step was skipped: the loss, the gradient or the update was not finite, or the weights of the batch were "
           "all 0 (train.on_nonfinite: skip)");
   }
@@ -287,7 +287,7 @@ TEST_CASE("a network learns the species of the Palmer penguins from the publishe
     WARN("scripts/bootstrap --dev fetches the table of penguins");
     return;
   }
-  const train::Setup setup = setup_of_text(R"(
+  const setup::Setup setup = setup_of_text(R"(
 mesh: {axes: {devices: 4}}
 data:
   source: {csv: {train: third_party/penguins/penguins.csv, target: species, categorical: [island, sex], missing: mean}}
@@ -337,14 +337,14 @@ TEST_CASE("metrics of rows are those of what predict writes, on any devices and 
   const Tables tables;
   const std::string metrics =
       "metrics=[accuracy, roc_auc, roc_auc: {average: none}, confusion_matrix, recall: {average: none}]";
-  const train::Setup setup = tables.setup({metrics, "data.batch_size=24", "mesh.axes={devices: 4}"});
+  const setup::Setup setup = tables.setup({metrics, "data.batch_size=24", "mesh.axes={devices: 4}"});
   const fs::path run = tables.folder / "run";
   const Trained trained = train_setup_in(run, setup);
 
-  train::PredictionRequest request;
+  evaluate::PredictionRequest request;
   request.input.path = tables.folder / "test.csv";
   request.kind = model::PredictionKind::probabilities;
-  train::Predictor predictor(setup.loaded, run, request);
+  evaluate::Predictor predictor(setup.loaded, run, request);
   std::vector<float> chances;  // of "no", which row 0 of the table is, and "yes"
   predictor.run([&](std::int64_t, std::span<const std::byte> rows) {
     const std::size_t begin = chances.size();
@@ -369,24 +369,24 @@ TEST_CASE("metrics of rows are those of what predict writes, on any devices and 
       ++pairs;
     }
   }
-  const train::Measures measures = measures_of(trained, "test");
+  const run::Measures measures = measures_of(trained, "test");
   const std::map<std::string, double> found(measures.begin(), measures.end());
   CHECK(found.at("roc_auc") == Approx(ordered / pairs));
   CHECK(found.at("roc_auc_0") == found.at("roc_auc_1"));
   CHECK(trained.result().confusions.at("test") == matrix);
   CHECK(measures_of(trained, "train").size() == 4);  // loss, accuracy, recall_0, recall_1
 
-  const auto evaluated = train::evaluate_checkpoint(setup.loaded, run, "last", std::nullopt).front();
+  const auto evaluated = evaluate::evaluate_checkpoint(setup.loaded, run, "last", std::nullopt).front();
   CHECK(evaluated.measures == measures);
   CHECK(evaluated.confusion == matrix);
-  CHECK(train::load_run_state(run / "checkpoints/last").members.front().confusions.at("test") == matrix);
+  CHECK(run::load_run_state(run / "checkpoints/last").members.front().confusions.at("test") == matrix);
 
   // What a person and a script see of them.
-  const std::string report = train::final_report(trained.ended);
+  const std::string report = run::final_report(trained.ended);
   CHECK(test::contains(report, "recall_0 (" + classes[0] + ")"));
   CHECK(test::contains(report, "test: true \\ predicted"));
-  const auto read_back = train::parse_summary(train::summary_json(trained.ended, "1"));
+  const auto read_back = run::parse_summary(run::summary_json(trained.ended, "1"));
   REQUIRE(read_back);
-  CHECK(train::final_report(*read_back) == report);
-  CHECK(test::contains(train::summary_json(trained.ended, "1"), "\"confusion_matrix\": ["));
+  CHECK(run::final_report(*read_back) == report);
+  CHECK(test::contains(run::summary_json(trained.ended, "1"), "\"confusion_matrix\": ["));
 }

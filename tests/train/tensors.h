@@ -8,12 +8,12 @@
 
 namespace pmaptrain::testing {
 
-inline void write_tensors(const std::string& path, const train::Tensors& tensors) {
-  std::vector<train::TensorView> views;
+inline void write_tensors(const std::string& path, const run::Tensors& tensors) {
+  std::vector<run::TensorView> views;
   for (const auto& [name, tensor] : tensors) views.push_back({name, tensor.dtype, tensor.shape, tensor.bytes});
   std::filesystem::remove(path);
-  train::FileWriter file(path);
-  train::write_safetensors(file, views);
+  run::FileWriter file(path);
+  run::write_safetensors(file, views);
   file.close();
 }
 

@@ -13,9 +13,9 @@ using namespace pmaptrain::testing;
 namespace {
 
 // The warnings of a run that ask whether its result is worth anything.
-std::vector<std::string> told(const train::Setup& setup, train::SessionOptions options = {}) {
+std::vector<std::string> told(const setup::Setup& setup, train::SessionOptions options = {}) {
   std::vector<std::string> texts;
-  for (const train::Warned& warned : train_setup(setup, std::move(options)).of<train::Warned>()) {
+  for (const run::Warned& warned : train_setup(setup, std::move(options)).of<run::Warned>()) {
     const bool judges = warned.text.find("is no better than") != std::string::npos ||
                         warned.text.find("the loss never fell") != std::string::npos ||
                         warned.text.find(" is predicted for every example") != std::string::npos;
@@ -32,7 +32,7 @@ std::string blind(const std::string& targets, const std::string& rest) {
 
 const std::string numbers_told = "[[1], [2], [3], [4], [5], [6], [7], [8], [9], [20]]";
 // A classifier of such examples, seven of which are of the same class.
-train::Setup classifier(
+setup::Setup classifier(
     const TemporaryFolder& folder, std::vector<std::string> set = {},
     const std::string& rows = "0,no\n0,yes\n0,yes\n0,yes\n0,no\n0,yes\n0,yes\n0,no\n0,yes\n0,yes\n") {
   folder.write("t.csv", "x,label\n" + rows);
@@ -90,9 +90,10 @@ TEST_CASE("a classifier of a rare class is judged by the metric that selects its
   for (int i = 0; i < 100; ++i) rows += std::to_string(i < 25) + (i < 10 ? ",yes\n" : ",no\n");
   const auto found = [&](const std::string& selects, const std::string& inputs, std::vector<std::string> set = {}) {
     const std::string best = selects.empty() ? "{}" : "{best: {metric: " + selects + "}}";
-    set.insert(set.end(), {"metrics=[accuracy" + std::string(selects == "accuracy" ? "]" : ", roc_auc]"),
-                           "train.checkpoint=" + best, "data.validation={share: 0.4, stratify: true}",
-                           "data.batch_size=10", "train.eval_every=1 epoch"});
+    set.insert(set.end(),
+               {"metrics=[accuracy" + std::string(selects == "accuracy" ? "]" : ", roc_auc, matthews_corrcoef]"),
+                "train.checkpoint=" + best, "data.validation={share: 0.4, stratify: true}", "data.batch_size=10",
+                "train.eval_every=1 epoch"});
     return told(classifier(folder, set, inputs));
   };
   for (const char* const selects : {"loss", "roc_auc", ""}) {
@@ -108,6 +109,8 @@ TEST_CASE("a classifier of a rare class is judged by the metric that selects its
   std::string nothing;
   for (int i = 0; i < 100; ++i) nothing += i < 10 ? "0,yes\n" : "0,no\n";
   CHECK(test::contains(found("roc_auc", nothing).front(), "roc_auc on validation, 0.50000, is no better than "));
+  CHECK(test::contains(found("matthews_corrcoef", nothing).front(),
+                       "matthews_corrcoef on validation, 0.0000, is no better than "));
   CHECK(test::contains(found("loss", nothing).front(),
                        " is no better than that of predicting the shares of the classes for every example, 0.3250"));
   CHECK(test::contains(found("loss", nothing).front(), weigh));
@@ -118,10 +121,10 @@ TEST_CASE("a classifier of a rare class is judged by the metric that selects its
 TEST_CASE("a member whose selected checkpoint was not evaluated is judged by its last measures and confusions",
           "[train]") {
   const TemporaryFolder folder;
-  const train::Setup setup =
+  const setup::Setup setup =
       classifier(folder, {"metrics=[accuracy, confusion_matrix]", "data.validation=0.4", "data.batch_size=3"});
-  train::Ended ended = train_setup(setup).ended;
-  ended.members.front().selected = train::Selected{"best", 3, {}};
+  run::Ended ended = train_setup(setup).ended;
+  ended.members.front().selected = run::Selected{"best", 3, {}};
   const auto none = [](std::int64_t) { return std::optional<train::LossCourse>(); };
   const auto found = train::useless_result_warnings(setup.model, setup.source, setup.batch.steps_per_epoch, ended, none,
                                                     setup.spec().train);
@@ -161,6 +164,7 @@ TEST_CASE("a regression that is no better than the mean or the median is told as
   CHECK(begin_of("mean_squared_error", "[r2]") == "r2 on train");
   CHECK(begin_of("mean_squared_error", "[]") == "mean_squared_error on train");
   CHECK(begin_of("huber", "[]") == "huber on train");
+  CHECK(begin_of("log_cosh", "[]") == "log_cosh on train");
   CHECK(begin_of("huber", "[mean_squared_error]") == "mean_squared_error on train");
   CHECK(begin_of("mean_absolute_error", "[]") == "mean_absolute_error on train");
   const auto of_mean = told(setup_of_text(blind(numbers_told, regression("mean_squared_error", "[]"))));
@@ -272,7 +276,7 @@ TEST_CASE("shipped configs, run to their end, are told nothing", "[train]") {
       set = {"data.limit={train: 2000, test: 500}", "data.batch_size=64", "train.duration=2 epochs"};
     }
     const Trained trained = train_setup(setup_of_config(config, set));
-    for (const train::Warned& warned : trained.of<train::Warned>()) UNSCOPED_INFO(warned.text);
-    CHECK(trained.of<train::Warned>().empty());
+    for (const run::Warned& warned : trained.of<run::Warned>()) UNSCOPED_INFO(warned.text);
+    CHECK(trained.of<run::Warned>().empty());
   }
 }

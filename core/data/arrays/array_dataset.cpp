@@ -28,16 +28,16 @@ Shape example_shape(const Array& array) {
 }
 
 // The same of inputs.
-Shape input_shape(const Array& array, spec::Channels channels, bool tokens) {
+Shape input_shape(const Array& array, Channels channels, bool tokens) {
   Shape shape = example_shape(array);
-  if (channels == spec::Channels::first && shape.size() > 2) {
+  if (channels == Channels::first && shape.size() > 2) {
     fail_data(fmt::format("{} has the shape {}, and channels: first is for arrays of three dimensions (N, A, B)",
                           array.name, to_string(array.shape)),
               "in NumPy, x.transpose(0, 2, 3, 1) moves the channels of pictures to the end");
   }
   if (shape.size() != 2) return shape;
-  if (channels == spec::Channels::first) return {shape[1], shape[0]};
-  if (channels == spec::Channels::none && !tokens) shape.push_back(1);
+  if (channels == Channels::first) return {shape[1], shape[0]};
+  if (channels == Channels::none && !tokens) shape.push_back(1);
   return shape;
 }
 
@@ -111,7 +111,7 @@ class InputArray : public Dataset {
     input_.origin = inputs_.name;
     const bool tokens = meaning.tokens && !is_floating(inputs_.element);
     input_.shape = input_shape(inputs_, meaning.channels, tokens);
-    is_transposed_ = meaning.channels == spec::Channels::first && input_.shape.size() == 2;
+    is_transposed_ = meaning.channels == Channels::first && input_.shape.size() == 2;
     input_.dtype = inputs_.element == Element::u8 ? DType::u8 : tokens ? DType::i32 : DType::f32;
     if (input_.dtype == DType::f32 && !is_floating(inputs_.element)) input_.stored = name_of(inputs_.element);
     if (input_.dtype == DType::f32 && inputs_.element != Element::f32) {
@@ -293,14 +293,14 @@ Array to_array(const std::vector<std::vector<double>>& rows, std::string name) {
 
 }  // namespace
 
-std::optional<spec::Channels> channels_of(Element element, const Shape& shape, bool tokens) {
+std::optional<Channels> channels_of(Element element, const Shape& shape, bool tokens) {
   if (shape.size() != 3) return std::nullopt;
-  return element == Element::u8 && !tokens ? spec::Channels::none : spec::Channels::last;
+  return element == Element::u8 && !tokens ? Channels::none : Channels::last;
 }
 
-std::string describe(spec::Channels channels, Element element, const Shape& shape) {
-  const bool are_pictures = channels == spec::Channels::none;
-  return fmt::format("npz: channels is {} for {}[N,{},{}]: {}", to_string(channels), name_of(element), shape[1],
+std::string describe(Channels channels, Element element, const Shape& shape) {
+  const bool are_pictures = channels == Channels::none;
+  return fmt::format("npz: channels is {} for {}[N,{},{}]: {}", declare::word_of(channels), name_of(element), shape[1],
                      shape[2],
                      are_pictures ? fmt::format("examples are pictures [{},{},1]; channels: last would make them "
                                                 "sequences with {} channels",

@@ -6,23 +6,23 @@
 #include <vector>
 
 #include "core/data/arrays/array.h"
+#include "core/data/channels.h"
 #include "core/data/dataset.h"
-#include "core/spec/data.h"
 
 namespace pmaptrain::data {
 
 // What the numbers of arrays are, which a config says, not a file.
 struct ArrayMeaning {
-  bool numeric_targets = false;  // integers (N) or (N,1) are numbers, not labels
-  bool tokens = false;           // integers of the inputs are indices into the table of an embedding layer
-  spec::Channels channels = spec::Channels::none;  // of inputs of three dimensions that are no tokens
+  bool numeric_targets = false;        // integers (N) or (N,1) are numbers, not labels
+  bool tokens = false;                 // integers of the inputs are indices into the table of an embedding layer
+  Channels channels = Channels::none;  // of inputs of three dimensions that are no tokens
 };
 
 // What `channels: auto` is for inputs of this type and shape, which may be tokens; none where it says nothing, because
 // the array has not three dimensions.
-std::optional<spec::Channels> channels_of(Element element, const Shape& shape, bool tokens);
+std::optional<Channels> channels_of(Element element, const Shape& shape, bool tokens);
 // What that makes of them, in a line.
-std::string describe(spec::Channels channels, Element element, const Shape& shape);
+std::string describe(Channels channels, Element element, const Shape& shape);
 
 // Whether sequences of this shape, which are read as [length, channels], have more channels than steps: the array may
 // have the channels first.

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/data/arrays/array_dataset.h"
 #include "core/data/file.h"
+#include "core/data/opening.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -91,17 +92,32 @@ std::vector<std::string> class_names(const std::string& path) {
 
 }  // namespace
 
-Source open_cifar10(const spec::Cifar10& cifar, const std::function<bool(Split)>& wants) {
-  Source source;
-  if (!exists(cifar.dir)) map_file(cifar.dir);  // throws
-  if (wants(Split::train)) {
-    std::vector<std::string> names;
-    for (int i = 1; i <= 5; ++i) names.push_back(fmt::format("data_batch_{}.bin", i));
-    source.train = read_split(cifar.dir, names);
-  }
-  if (wants(Split::test)) source.test = read_split(cifar.dir, {"test_batch.bin"});
-  source.encoding.classes = class_names(cifar.dir + "/batches.meta.txt");
-  return source;
+Declaration<Cifar10> Cifar10::declaration() {
+  return declare::kind<Cifar10>(
+      {.path = "cifar10",
+       .meaning = "CIFAR-10, the binary version: 50,000 training and 10,000 test images of 32x32 in 10 classes.",
+       .example = "source: {cifar10: {dir: cifar-10-batches-bin}}"},
+      field(&Cifar10::dir,
+            {.path = "dir",
+             .is_path = true,
+             .need = Need::required,
+             .meaning = "The folder of data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt.",
+             .example = "dir: cifar-10-batches-bin"}));
+}
+
+Source Cifar10::open(const Opening& opening) const {
+  return about_file(dir, [&] {
+    Source source;
+    if (!exists(dir)) map_file(dir);  // throws
+    if (opening.wants(Split::train)) {
+      std::vector<std::string> names;
+      for (int i = 1; i <= 5; ++i) names.push_back(fmt::format("data_batch_{}.bin", i));
+      source.train = read_split(dir, names);
+    }
+    if (opening.wants(Split::test)) source.test = read_split(dir, {"test_batch.bin"});
+    source.encoding.classes = class_names(dir + "/batches.meta.txt");
+    return source;
+  });
 }
 
 }  // namespace pmaptrain::data

@@ -59,7 +59,7 @@ void read_image(const std::string& path, const ImageHead& head, const ImageForm&
   if (seen_size(head) == form.size) return decode_image(file, path, head, form.channels, out);
   const Memory pixels = allocate(bytes, fmt::format("'{}'", path));
   decode_image(file, path, head, form.channels, pixels.view);
-  resize_image(pixels.view, seen_size(head), out, form.size, form.channels);
+  augment::resize_image(pixels.view, seen_size(head), out, form.size, form.channels);
 }
 
 class FolderDataset : public Dataset {
@@ -126,7 +126,7 @@ std::size_t fitting(const ImageFiles& files, const ImageForm& form, std::size_t 
 
 }  // namespace
 
-ImageSize seen_size(const ImageHead& head) { return {head.seen_height(), head.seen_width()}; }
+augment::ImageSize seen_size(const ImageHead& head) { return {head.seen_height(), head.seen_width()}; }
 
 std::size_t room_for_images() { return available_memory() / 2; }
 
@@ -189,7 +189,7 @@ void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&
 
 void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped) {
   const auto kind_of = [&](const ImageFile& file) {
-    const ImageSize size = resize ? ImageSize{} : seen_size(file.head);
+    const augment::ImageSize size = resize ? augment::ImageSize{} : seen_size(file.head);
     return std::tuple(size.height, size.width, file.head.grey);
   };
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::int64_t> counts;
@@ -205,7 +205,7 @@ std::string note_of_room(const ImageFiles& files, const std::string& which, cons
   if (fit == count) return {};
   const auto bytes = static_cast<double>(count) * static_cast<double>(numel(form.shape()));
   return fmt::format("{}: {} do not fit in {} of memory; {} of {} are decoded whenever they are read", which,
-                     human_bytes(bytes), human_bytes(static_cast<double>(room)), count - fit, count);
+                     human_bytes(bytes), human_bytes(room), count - fit, count);
 }
 
 }  // namespace pmaptrain::data

@@ -7,22 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "core/augment/resize.h"
 #include "core/base/shape.h"
 #include "core/data/dataset.h"
 #include "core/data/images/files.h"
-#include "core/data/images/resize.h"
 #include "core/data/skipped.h"
 
 namespace pmaptrain::data {
 
 // The form that all images are converted to.
 struct ImageForm {
-  ImageSize size;
+  augment::ImageSize size;
   std::int64_t channels = 3;
   Shape shape() const { return {size.height, size.width, channels}; }
 };
 
-ImageSize seen_size(const ImageHead& head);
+augment::ImageSize seen_size(const ImageHead& head);
 
 // The bytes of decoded images of a split that stay in memory: half of the available memory, because the model needs
 // some.

@@ -8,20 +8,20 @@
 #include <tuple>
 #include <utility>
 
+#include "core/augment/resize.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/data/file.h"
 #include "core/data/images/dataset.h"
 #include "core/data/images/files.h"
-#include "core/data/images/resize.h"
 
 namespace pmaptrain::data {
 namespace {
 
-std::string to_text(const ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
+std::string to_text(const augment::ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
 
 // Without `size`, all images must have the size of the first one.
-ImageSize common_size(const ImageFiles& files) {
+augment::ImageSize common_size(const ImageFiles& files) {
   const ImageFile& first = files.files.front();
   for (const ImageFile& file : files.files) {
     if (seen_size(file.head) == seen_size(first.head)) continue;
@@ -33,11 +33,11 @@ ImageSize common_size(const ImageFiles& files) {
   return seen_size(first.head);
 }
 
-ImageForm form_of(const spec::ImageFolder& folder, const ImageFiles& train) {
+ImageForm form_of(const ImageFolder& folder, const ImageFiles& train) {
   const bool grey =
       std::all_of(train.files.begin(), train.files.end(), [](const auto& file) { return file.head.grey; });
   ImageForm form{{}, grey ? 1 : 3};
-  form.size = folder.size ? ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
+  form.size = folder.size ? augment::ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
   return form;
 }
 
@@ -128,8 +128,51 @@ std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::stri
 
 }  // namespace
 
-Source open_image_folder(const spec::ImageFolder& folder, const std::function<bool(Split)>& wants,
-                         const Encoding* known, const Skipped& left_out, std::optional<std::size_t> room) {
+Declaration<ImageFolder> ImageFolder::declaration() {
+  return declare::kind<ImageFolder>(
+      {.path = "image_folder",
+       .meaning = "Folders of PNG and JPEG files, one folder for each class. The names of the folders, sorted, are the "
+                  "classes. Images are decoded to 8 bits; if all training images are grey they have 1 channel, "
+                  "else 3. Alpha channels and colour profiles are dropped, the orientation in EXIF data is applied.",
+       .example = "source: {image_folder: {train: photos/train, test: photos/test, size: [32, 32]}}"},
+      field(&ImageFolder::train, {.path = "train",
+                                  .is_path = true,
+                                  .need = Need::required,
+                                  .meaning = "The folder that contains one folder for each class.",
+                                  .example = "train: photos/train"}),
+      field(&ImageFolder::validation, {.path = "validation",
+                                       .is_path = true,
+                                       .meaning = "As train, for the validation split, with the same classes.",
+                                       .example = "validation: photos/validation"}),
+      field(&ImageFolder::test, {.path = "test",
+                                 .is_path = true,
+                                 .meaning = "As train, for the test split, with the same classes.",
+                                 .example = "test: photos/test"}),
+      field(&ImageFolder::size,
+            {.path = "size",
+             .low = 1,
+             .high = 65535,
+             .length = 2,
+             .meaning = "The height and the width that images are resized to: bilinear, with antialiasing, as Pillow's "
+                        "BILINEAR. The ratio of the sides is not kept.",
+             .example = "size: [32, 32]",
+             .fallback_text = "the size of the images, which must be the same for all"}),
+      field(&ImageFolder::on_error,
+            {.path = "on_error",
+             .meaning = "Files that cannot be read. error: refuse them; skip: leave them out, before validation takes "
+                        "its share, as long as they are no more than 1 % of a split, or one file.",
+             .example = "on_error: skip"}));
+}
+
+Source ImageFolder::open(const Opening& opening) const {
+  Source source = open_image_folder(
+      *this, [&](Split split) { return opening.wants(split); }, opening.known, opening.left_out);
+  for (Diagnostic& warning : source.warnings) warning.place = opening.place;
+  return source;
+}
+
+Source open_image_folder(const ImageFolder& folder, const std::function<bool(Split)>& wants, const Encoding* known,
+                         const Skipped& left_out, std::optional<std::size_t> room) {
   std::map<Split, std::string> folders{{Split::train, folder.train}};
   if (folder.validation) folders.emplace(Split::validation, *folder.validation);
   if (folder.test) folders.emplace(Split::test, *folder.test);
@@ -157,7 +200,7 @@ Source open_image_folder(const spec::ImageFolder& folder, const std::function<bo
   }
   if (!by_train) source.encoding.classes = known->classes;
   for (const auto& [split, files] : splits) check_classes(files, split, source.encoding.classes, source.empty_folders);
-  const bool skips = folder.on_error == spec::OnError::skip, resize = folder.size.has_value();
+  const bool skips = folder.on_error == OnError::skip, resize = folder.size.has_value();
   std::map<Split, std::int64_t> listed;
   std::map<Split, std::vector<SkippedRow>> skipped;
   for (auto& [split, files] : splits) {

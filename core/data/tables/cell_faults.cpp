@@ -18,11 +18,11 @@ bool is_decimal_comma(std::string_view cell) {
 }
 
 // What a text may be in a column of numbers. Of new rows for a trained model, only a missing number.
-std::string help_on_text(const spec::Csv& csv, const std::string& column, std::string_view cell, bool new_rows) {
+std::string help_on_text(const Csv& csv, const std::string& column, std::string_view cell, bool new_rows) {
   constexpr std::size_t longest_token = 12;  // that may say that a number is missing
-  const bool takes_missing = csv.missing.of(column, false) == spec::Missing::mean;
+  const bool takes_missing = csv.missing.of(column, false) == Missing::mean;
   std::string values;  // those that the config has mean the same on
-  for (const spec::ColumnName& value : csv.missing_values) values += json_string(value.text) + ", ";
+  for (const ColumnName& value : csv.missing_values) values += json_string(value.text) + ", ";
   values = fmt::format("missing_values: [{}{}]", values, json_string(without_blanks(cell)));
   if (new_rows) {
     if (takes_missing) return fmt::format("if it says that the number is missing: {}", values);
@@ -37,7 +37,7 @@ std::string help_on_text(const spec::Csv& csv, const std::string& column, std::s
 
 }  // namespace
 
-CellFault input_fault(const CellNumber& number, std::string_view cell, const std::string& column, const spec::Csv& csv,
+CellFault input_fault(const CellNumber& number, std::string_view cell, const std::string& column, const Csv& csv,
                       bool new_rows) {
   switch (number.kind) {
     case CellNumber::Kind::missing:

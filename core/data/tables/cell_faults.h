@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/data/tables/csv_reader.h"
-#include "core/spec/data.h"
+#include "core/data/tables/csv_source.h"
 
 namespace pmaptrain::data {
 
@@ -16,7 +16,7 @@ struct CellFault {
 };
 
 // Of a cell that is no number, in the input `column`. `new_rows`: of rows for a trained model.
-CellFault input_fault(const CellNumber& number, std::string_view cell, const std::string& column, const spec::Csv& csv,
+CellFault input_fault(const CellNumber& number, std::string_view cell, const std::string& column, const Csv& csv,
                       bool new_rows);
 // Of an infinite number, and one that float32 does not hold.
 CellFault large_fault(std::string_view cell);

@@ -68,14 +68,14 @@ std::vector<std::string> labels_in(std::string_view cell, std::string_view separ
   return labels;
 }
 
-std::vector<std::string> texts_of(const std::vector<spec::ColumnName>& names) {
+std::vector<std::string> texts_of(const std::vector<ColumnName>& names) {
   std::vector<std::string> texts;
   texts.reserve(names.size());
-  for (const spec::ColumnName& name : names) texts.push_back(name.text);
+  for (const ColumnName& name : names) texts.push_back(name.text);
   return texts;
 }
 
-std::vector<std::string> classes_of(const spec::Csv& csv, const Table& table) {
+std::vector<std::string> classes_of(const Csv& csv, const Table& table) {
   if (!csv.classes.empty()) return texts_of(csv.classes);
   if (table.target != Table::Target::texts) return {};
   if (!csv.label_separator) return sorted_texts(table.texts);
@@ -90,8 +90,7 @@ std::vector<std::string> classes_of(const spec::Csv& csv, const Table& table) {
   return {labels.begin(), labels.end()};
 }
 
-std::vector<std::string> notes_on_classes(const spec::Csv& csv, const Table& table,
-                                          const std::vector<std::string>& classes) {
+std::vector<std::string> notes_on_classes(const Csv& csv, const Table& table, const std::vector<std::string>& classes) {
   std::vector<std::string> notes;
   if (csv.target.size() > 1) return notes;
   if (const auto found = std::find_if(classes.begin(), classes.end(), is_of_notation); found != classes.end()) {

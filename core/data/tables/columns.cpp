@@ -67,7 +67,7 @@ std::size_t find_column(const std::vector<std::string>& names, const std::string
   fail_at(place, fmt::format("'{}' has no column '{}'", path, name), std::move(help));
 }
 
-std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file) {
+std::vector<std::string> header_of(const Csv& csv, const TableText& file) {
   const std::string& path = file.path;
   CsvReader reader(as_text(file.text), csv.delimiter.front(), path);
   std::vector<std::string> names;
@@ -97,7 +97,7 @@ std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file) 
   return names;
 }
 
-TableColumns target_columns(const spec::Csv& csv) {
+TableColumns target_columns(const Csv& csv) {
   TableColumns columns;
   columns.targets = csv.target;
   if (csv.weight) {
@@ -107,23 +107,23 @@ TableColumns target_columns(const spec::Csv& csv) {
   return columns;
 }
 
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path,
-                        const std::optional<spec::ColumnName>& group) {
+TableColumns columns_of(const Csv& csv, const std::vector<std::string>& header, const std::string& path,
+                        const std::optional<ColumnName>& group) {
   TableColumns columns = target_columns(csv);
   columns.group = group;
   columns.others = csv.exclude;
   if (group) columns.others.push_back(*group);
-  for (const spec::ColumnName& other : columns.others) {
+  for (const ColumnName& other : columns.others) {
     find_column(header, other.text, other.place, path, csv.header);
   }
-  for (const spec::ColumnName& target : columns.targets) {
+  for (const ColumnName& target : columns.targets) {
     find_column(header, target.text, target.place, path, csv.header);
   }
-  const auto is_one_of = [](const std::vector<spec::ColumnName>& names, const std::string& name) {
-    return std::any_of(names.begin(), names.end(), [&](const spec::ColumnName& one) { return one.text == name; });
+  const auto is_one_of = [](const std::vector<ColumnName>& names, const std::string& name) {
+    return std::any_of(names.begin(), names.end(), [&](const ColumnName& one) { return one.text == name; });
   };
   if (csv.inputs) {
-    for (const spec::ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
+    for (const ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
   } else {
     columns.only_these = true;
     for (std::size_t i = 0; i < header.size(); ++i) {
@@ -138,7 +138,7 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
       columns.inputs.push_back({header[i], false, {}});
     }
   }
-  for (const spec::ColumnName& name : csv.categorical) {
+  for (const ColumnName& name : csv.categorical) {
     find_column(header, name.text, name.place, path, csv.header);
     for (TableColumns::Input& input : columns.inputs) {
       if (input.name == name.text) input.categorical = true;
@@ -155,7 +155,7 @@ TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& he
   return columns;
 }
 
-std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names,
+std::vector<TextColumn> read_texts(const Csv& csv, const TableText& file, const std::vector<std::string>& names,
                                    const std::vector<SkippedRow>& skipped) {
   const std::vector<std::string> header = header_of(csv, file);
   std::vector<TextColumn> columns;
@@ -186,10 +186,10 @@ std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, 
   return columns;
 }
 
-std::string shown_names(const std::vector<spec::ColumnName>& columns) {
+std::string shown_names(const std::vector<ColumnName>& columns) {
   std::vector<std::string> names;
   names.reserve(columns.size());
-  for (const spec::ColumnName& column : columns) names.push_back("'" + column.text + "'");
+  for (const ColumnName& column : columns) names.push_back("'" + column.text + "'");
   return join(names, ", ");
 }
 

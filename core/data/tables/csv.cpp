@@ -78,7 +78,7 @@ std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std:
   return positions;
 }
 
-TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
+TableColumns columns_of(const Csv& csv, const Encoding& known) {
   if (known.columns.empty()) {
     fail_data("the checkpoint is of a run whose data was no table, so it does not say which columns are inputs",
               "evaluate it on data like its own");
@@ -86,7 +86,7 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
   TableColumns columns = target_columns(csv);
   for (const Encoding::Column& column : known.columns) {
     const bool is_categorical = !column.categories.empty();
-    if (!is_categorical && !column.missing && csv.missing.of(column.name, false) == spec::Missing::mean) {
+    if (!is_categorical && !column.missing && csv.missing.of(column.name, false) == Missing::mean) {
       fail_data(fmt::format("missing asks for the mean of column '{}', which the checkpoint does not have: the run was "
                             "trained without missing numbers in it",
                             column.name),
@@ -97,17 +97,17 @@ TableColumns columns_of(const spec::Csv& csv, const Encoding& known) {
   return columns;
 }
 
-const spec::Csv::Files& files_of(const spec::Csv& csv, Split split) {
+const Csv::Files& files_of(const Csv& csv, Split split) {
   return split == Split::train ? csv.train : split == Split::validation ? *csv.validation : *csv.test;
 }
 
-bool has(const spec::Csv& csv, Split split) {
+bool has(const Csv& csv, Split split) {
   return split == Split::train || (split == Split::validation ? csv.validation.has_value() : csv.test.has_value());
 }
 
 // `first`: the first training file where it is open already, for its header.
-Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns, TargetKind kind,
-                 const Skipped& left_out, std::optional<TableText> first = std::nullopt) {
+Table read_split(const Csv& csv, Split split, const TableColumns& columns, TargetKind kind, const Skipped& left_out,
+                 std::optional<TableText> first = std::nullopt) {
   std::vector<TableText> files;
   for (const std::string& path : files_of(csv, split)) {
     const bool is_open = split == Split::train && files.empty() && first;
@@ -119,8 +119,8 @@ Table read_split(const spec::Csv& csv, Split split, const TableColumns& columns,
 }
 
 // Reads the targets of a split again, which were read as numbers, where those of the training split are classes.
-void read_as_classes(const spec::Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out,
-                     TargetKind kind, Table& table) {
+void read_as_classes(const Csv& csv, const TableColumns& columns, Split split, const Skipped& left_out, TargetKind kind,
+                     Table& table) {
   if (table.target != Table::Target::texts) table = read_split(csv, split, columns, kind, left_out);
 }
 
@@ -137,7 +137,7 @@ void check_targets_are_numbers(const Table& table, const std::string& column) {
 
 }  // namespace
 
-Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& table, bool numeric) {
+Encoding learn(const Csv& csv, const TableColumns& columns, const Table& table, bool numeric) {
   Encoding encoding;
   std::int64_t names = 0, bytes = 0;
   const auto count = [&](const std::string& name) {
@@ -150,7 +150,7 @@ Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& t
   encoding.classes = classes_of(csv, table);
   // Several targets of a loss of classes are labels, which have the names of their columns.
   if (csv.target.size() > 1 && !numeric) {
-    for (const spec::ColumnName& column : csv.target) encoding.classes.push_back(column.text);
+    for (const ColumnName& column : csv.target) encoding.classes.push_back(column.text);
   }
   for (const Encoding::Column& column : encoding.columns) {
     count(column.name);
@@ -167,10 +167,9 @@ Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& t
   return encoding;
 }
 
-TableDataset::TableDataset(Table table, const Encoding& encoding, const spec::Csv& csv, const std::string& path,
-                           bool numeric)
+TableDataset::TableDataset(Table table, const Encoding& encoding, const Csv& csv, const std::string& path, bool numeric)
     : table_(std::move(table)) {
-  const std::vector<spec::ColumnName>& targets = csv.target;
+  const std::vector<ColumnName>& targets = csv.target;
   encode(encoding, csv.unknown);
   count_missing();
   encode_targets(encoding, csv, numeric || targets.size() > 1);
@@ -178,8 +177,8 @@ TableDataset::TableDataset(Table table, const Encoding& encoding, const spec::Cs
   fill_missing(encoding);
 }
 
-void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
-  const TextKind kind = unknown == spec::Unknown::ignore ? TextKind::category_or_none : TextKind::category;
+void TableDataset::encode(const Encoding& encoding, Unknown unknown) {
+  const TextKind kind = unknown == Unknown::ignore ? TextKind::category_or_none : TextKind::category;
   std::size_t width = 0;
   for (const Encoding::Column& column : encoding.columns) {
     columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
@@ -199,7 +198,7 @@ void TableDataset::encode(const Encoding& encoding, spec::Unknown unknown) {
       std::memcpy(cell, &positions[code], sizeof(code));
       if (positions[code] == no_category) ++counts[code];
     }
-    Unknown unknown_here{encoding.columns[i].name, {}};
+    UnknownCells unknown_here{encoding.columns[i].name, {}};
     for (std::size_t code = 0; code < counts.size(); ++code) {
       if (counts[code] > 0) unknown_here.cells.emplace_back(table_.categories[i].entries()[code].text, counts[code]);
     }
@@ -222,7 +221,7 @@ void TableDataset::count_missing() {
   }
 }
 
-void TableDataset::encode_labels(const Encoding& encoding, const spec::Csv& csv) {
+void TableDataset::encode_labels(const Encoding& encoding, const Csv& csv) {
   const std::vector<std::string>& names = encoding.classes;
   const Positions known(names);
   std::vector<std::vector<std::size_t>> of_cells;
@@ -243,8 +242,8 @@ void TableDataset::encode_labels(const Encoding& encoding, const spec::Csv& csv)
   }
 }
 
-void TableDataset::encode_targets(const Encoding& encoding, const spec::Csv& csv, bool numeric) {
-  const std::vector<spec::ColumnName>& targets = csv.target;
+void TableDataset::encode_targets(const Encoding& encoding, const Csv& csv, bool numeric) {
+  const std::vector<ColumnName>& targets = csv.target;
   if (table_.target == Table::Target::texts && csv.label_separator) {
     encode_labels(encoding, csv);
   } else if (table_.target == Table::Target::texts) {
@@ -310,11 +309,11 @@ void TableDataset::read_exact_target(std::int64_t index, double* target) const {
 }
 
 std::vector<std::optional<double>> TableDataset::means_of(const Dataset& rows, const Encoding& encoding,
-                                                          const spec::MissingCells& missing) const {
+                                                          const MissingCells& missing) const {
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const bool is_number = columns_[i].categories == 0;
-    if (is_number && missing.of(encoding.columns[i].name, false) == spec::Missing::mean) asked.push_back(i);
+    if (is_number && missing.of(encoding.columns[i].name, false) == Missing::mean) asked.push_back(i);
   }
   std::vector<std::optional<double>> means(columns_.size());
   if (asked.empty()) return means;
@@ -347,7 +346,7 @@ void TableDataset::fill_missing(const Encoding& encoding) {
   }
 }
 
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
+CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
                    const TableMeaning& meaning, const Skipped& left_out) {
   const auto& [numeric, numbers_name_classes, group] = meaning;
   std::optional<TableText> first;
@@ -403,7 +402,7 @@ CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants
   return source;
 }
 
-InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known) {
+InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known) {
   TableColumns columns = columns_of(csv, known);
   columns.targets.clear();
   columns.weight.clear();

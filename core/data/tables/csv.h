@@ -15,7 +15,7 @@
 namespace pmaptrain::data {
 
 // The encoding of a training split, without the replacements of missing values.
-Encoding learn(const spec::Csv& csv, const TableColumns& columns, const Table& table, bool numeric);
+Encoding learn(const Csv& csv, const TableColumns& columns, const Table& table, bool numeric);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
 // others. Targets are labels (i32) or numbers (f32[targets]).
@@ -24,7 +24,7 @@ class TableDataset : public Dataset {
   // `encoding` has the input columns, and the names of the classes if targets are texts. Throws Error (data) for an
   // unknown class, and for an unknown category unless these are ignored. `csv` names the target columns, `path` is a
   // file of the split. Several targets are always numbers; a text of labels becomes a number for each, 0 or 1.
-  TableDataset(Table table, const Encoding& encoding, const spec::Csv& csv, const std::string& path, bool numeric);
+  TableDataset(Table table, const Encoding& encoding, const Csv& csv, const std::string& path, bool numeric);
 
   std::int64_t size() const override { return table_.rows; }
   Field input() const override { return input_; }
@@ -45,17 +45,17 @@ class TableDataset : public Dataset {
   // By row, the number of its group; empty without a column of groups.
   const std::vector<std::uint32_t>& groups() const { return table_.groups; }
   // The categories that the encoding does not have, by column, with their cells.
-  struct Unknown {
+  struct UnknownCells {
     std::string column;
     std::vector<std::pair<std::string, std::int64_t>> cells;
   };
-  const std::vector<Unknown>& unknown() const { return unknown_; }
+  const std::vector<UnknownCells>& unknown() const { return unknown_; }
   // How many numbers are missing, by column; 0 for categories.
   const std::vector<std::int64_t>& missing() const { return missing_; }
   // The means of `rows`, a part of this dataset, without missing values, for each column whose missing numbers are
   // replaced by the mean; empty for other columns. Throws Error (data) for a column without values.
   std::vector<std::optional<double>> means_of(const Dataset& rows, const Encoding& encoding,
-                                              const spec::MissingCells& missing) const;
+                                              const MissingCells& missing) const;
   // Sets the replacements of missing values.
   void fill_missing(const Encoding& encoding);
 
@@ -69,15 +69,15 @@ class TableDataset : public Dataset {
   const std::byte* row(std::int64_t index) const;
   template <class T>
   void read_input(std::int64_t index, T* input) const;
-  void encode(const Encoding& encoding, spec::Unknown unknown);
+  void encode(const Encoding& encoding, Unknown unknown);
   void count_missing();
-  void encode_targets(const Encoding& encoding, const spec::Csv& csv, bool numeric);
-  void encode_labels(const Encoding& encoding, const spec::Csv& csv);
+  void encode_targets(const Encoding& encoding, const Csv& csv, bool numeric);
+  void encode_labels(const Encoding& encoding, const Csv& csv);
 
   Table table_;
   Field input_, target_;
   std::vector<Column> columns_;
-  std::vector<Unknown> unknown_;
+  std::vector<UnknownCells> unknown_;
   std::vector<std::int64_t> missing_;
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
@@ -98,9 +98,9 @@ struct TableMeaning {
   bool numeric_targets = false;
   // Whole numbers that are no labels, because of a point or a sign, are classes: -1 and 1, or a sequence from 0 or 1.
   bool numbers_name_classes = false;
-  std::optional<spec::ColumnName> group = {};  // the column of the groups of the training split
+  std::optional<ColumnName> group = {};  // the column of the groups of the training split
 };
-CsvSource open_csv(const spec::Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
+CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
                    const TableMeaning& meaning, const Skipped& left_out);
 
 // The rows of another file, with the input columns of `known`, the encoding of a checkpoint. There are no targets, so
@@ -110,6 +110,6 @@ struct InputTable {
   std::vector<std::string> notes;
   std::vector<SkippedRow> skipped;  // any number of them
 };
-InputTable open_inputs(const spec::Csv& csv, const std::string& path, const Encoding& known);
+InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known);
 
 }  // namespace pmaptrain::data

@@ -43,16 +43,16 @@ Bytes inflate(const Bytes& file, const std::string& path) {
 }
 
 // `text` is the beginning of a file, or all of it, in the encoding of the file.
-void check_text(std::span<const std::byte> text, const std::string& path, spec::TextEncoding encoding) {
+void check_text(std::span<const std::byte> text, const std::string& path, TextEncoding encoding) {
   if (text.empty()) fail_data(fmt::format("'{}' is empty", path));
   if (const std::optional<FileKind> kind = kind_of_file(text)) {
     fail_data(fmt::format("'{}' is {}, expected text", path, kind->name),
               kind->help.empty() ? "a table is read from CSV" : std::string(kind->help));
   }
-  if (encoding == spec::TextEncoding::utf16) return;
+  if (encoding == TextEncoding::utf16) return;
   if (utf16_of(text)) {
     fail_data(fmt::format("'{}' is text in UTF-16, and encoding is another one", path),
-              "set encoding: utf-16, or save it as UTF-8");
+              "save it as UTF-8, or for CSV set encoding: utf-16");
   }
   const std::string_view chars = as_chars(text).substr(0, first_block);
   if (chars.starts_with("<!DOCTYPE") || chars.starts_with("<!doctype") || chars.starts_with("<html")) {
@@ -60,7 +60,7 @@ void check_text(std::span<const std::byte> text, const std::string& path, spec::
               "download the file itself, and not the page that shows it");
   }
   if (const std::size_t zero = chars.find('\0'); zero != std::string_view::npos) {
-    fail_data(fmt::format("'{}' has a zero byte at offset {}, expected text", path, zero), "save it as CSV, in UTF-8");
+    fail_data(fmt::format("'{}' has a zero byte at offset {}, expected text", path, zero), "save it as text in UTF-8");
   }
 }
 
@@ -74,11 +74,9 @@ std::vector<std::byte> beginning_of(const Bytes& file, const std::string& path) 
 
 }  // namespace
 
-Bytes read_text(const std::string& path, spec::TextEncoding encoding) {
-  return text_of(map_file(path), path, encoding);
-}
+Bytes read_text(const std::string& path, TextEncoding encoding) { return text_of(map_file(path), path, encoding); }
 
-Bytes text_of(const Bytes& file, const std::string& path, spec::TextEncoding encoding) {
+Bytes text_of(const Bytes& file, const std::string& path, TextEncoding encoding) {
   const bool is_compressed = is_gzip(file.view());
   if (is_compressed) check_text(beginning_of(file, path), path, encoding);
   const Bytes bytes = is_compressed ? inflate(file, path) : file;

@@ -7,16 +7,16 @@
 #include <string_view>
 
 #include "core/data/file.h"
-#include "core/spec/data.h"
+#include "core/data/text_encoding.h"
 
 namespace pmaptrain::data {
 
 // The text of a file in UTF-8, without a byte order mark; a gzip file is decompressed into memory. Throws Error (data)
 // for another format, and for what is no text of this encoding. Whether a text in UTF-8 is well-formed is left to its
 // readers.
-Bytes read_text(const std::string& path, spec::TextEncoding encoding = spec::TextEncoding::utf8);
+Bytes read_text(const std::string& path, TextEncoding encoding = TextEncoding::utf8);
 // The same for bytes in memory. `path` names them in messages.
-Bytes text_of(const Bytes& file, const std::string& path, spec::TextEncoding encoding = spec::TextEncoding::utf8);
+Bytes text_of(const Bytes& file, const std::string& path, TextEncoding encoding = TextEncoding::utf8);
 
 inline std::string_view as_text(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -14,15 +14,14 @@ namespace pmaptrain::data {
 namespace {
 
 // What the cells of a column would be that new data does not have.
-std::string cells_to_add(const spec::Csv& csv, const Encoding::Column& column) {
+std::string cells_to_add(const Csv& csv, const Encoding::Column& column) {
   const std::vector<std::string>& categories = column.categories;
   if (column.missing) {
     return fmt::format("empty cells become its mean in the training split, {:.5g}", *column.missing);
   }
   if (categories.empty()) return "each row needs its number: the run was trained without missing ones";
   if (categories.front().empty()) return "empty cells are a category of their own";
-  if (csv.unknown == spec::Unknown::ignore)
-    return "a text that is no category, such as unknown, counts as none of them";
+  if (csv.unknown == Unknown::ignore) return "a text that is no category, such as unknown, counts as none of them";
   return "each row needs one of its categories, such as " + shown_cell(categories.front());
 }
 
@@ -30,7 +29,7 @@ std::string cells_to_add(const spec::Csv& csv, const Encoding::Column& column) {
 
 void note_unknown(const TableDataset& table, std::string_view where, std::vector<std::string>& notes) {
   constexpr std::size_t most = 5;  // that are named
-  for (const TableDataset::Unknown& unknown : table.unknown()) {
+  for (const TableDataset::UnknownCells& unknown : table.unknown()) {
     std::int64_t cells = 0;
     for (const auto& entry : unknown.cells) cells += entry.second;
     std::vector<std::string> names;
@@ -82,7 +81,7 @@ void note_filled(const std::map<Split, std::shared_ptr<TableDataset>>& splits, c
   }
 }
 
-void check_has_columns(const spec::Csv& csv, const TableText& file, const Encoding& known) {
+void check_has_columns(const Csv& csv, const TableText& file, const Encoding& known) {
   const std::vector<std::string> header = header_of(csv, file);
   const std::set<std::string_view> there(header.begin(), header.end());
   std::vector<const Encoding::Column*> lacking;

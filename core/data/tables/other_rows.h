@@ -23,6 +23,6 @@ void note_filled(const std::map<Split, std::shared_ptr<TableDataset>>& splits, c
                  std::vector<std::string>& notes);
 
 // Throws Error (data) for a file without columns that the encoding has.
-void check_has_columns(const spec::Csv& csv, const TableText& file, const Encoding& known);
+void check_has_columns(const Csv& csv, const TableText& file, const Encoding& known);
 
 }  // namespace pmaptrain::data

@@ -25,14 +25,14 @@ constexpr std::size_t longest_category = 1024;
 
 constexpr const char* not_utf8_help = "set encoding: latin-1 or windows-1252, or save the file as UTF-8";
 
-bool is_among(const std::vector<spec::ColumnName>& texts, std::string_view text) {
-  return std::any_of(texts.begin(), texts.end(), [&](const spec::ColumnName& one) { return one.text == text; });
+bool is_among(const std::vector<ColumnName>& texts, std::string_view text) {
+  return std::any_of(texts.begin(), texts.end(), [&](const ColumnName& one) { return one.text == text; });
 }
 
 // Reads one table, file after file.
 class TableReader {
  public:
-  TableReader(const spec::Csv& csv, const TableColumns& columns, TargetKind kind, std::vector<SkippedRow> left_out)
+  TableReader(const Csv& csv, const TableColumns& columns, TargetKind kind, std::vector<SkippedRow> left_out)
       : csv_(csv), columns_(columns), kind_(kind), left_out_(std::move(left_out)) {}
 
   Table read(const std::vector<TableText>& files) {
@@ -117,7 +117,7 @@ class TableReader {
   // Whether a column that is not read may be there.
   bool is_known(const std::string& name) const {
     return std::any_of(columns_.others.begin(), columns_.others.end(),
-                       [&](const spec::ColumnName& other) { return other.text == name; });
+                       [&](const ColumnName& other) { return other.text == name; });
   }
 
   [[noreturn]] void fail(const std::string& what, std::string help) const {
@@ -206,7 +206,7 @@ class TableReader {
   // Reads a row, or with `on_error: skip` takes back what was read of one that is wrong.
   template <class Read>
   void read_row(Read&& read) {
-    if (csv_.on_error == spec::OnError::error) {
+    if (csv_.on_error == OnError::error) {
       read();
       check_categories();
       end_row();
@@ -262,14 +262,14 @@ class TableReader {
     std::byte* const to = table_.cells.view.data() +
                           (static_cast<std::size_t>(table_.rows) * columns_.inputs.size() + input) * Table::cell_bytes;
     if (columns_.inputs[input].categorical) {
-      const bool may_be_empty = columns_.inputs[input].missing == spec::Missing::category;
+      const bool may_be_empty = columns_.inputs[input].missing == Missing::category;
       const std::uint32_t code = category(table_.categories[input], cell, may_be_empty);
       std::memcpy(to, &code, sizeof(code));
       return;
     }
     const CellNumber number = number_of_input(cell);
     double value = number.value;
-    if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == spec::Missing::mean) {
+    if (number.kind == CellNumber::Kind::missing && columns_.inputs[input].missing == Missing::mean) {
       value = std::numeric_limits<double>::quiet_NaN();
     } else if (number.kind != CellNumber::Kind::number) {
       fail_input(number, cell);
@@ -356,7 +356,7 @@ class TableReader {
       fail(target_fault(number, cell, columns_.targets.size() > 1, kind_ == TargetKind::labels));
     }
     // Left out, it does not make classes of numbers.
-    if (number.kind == CellNumber::Kind::missing && csv_.on_error == spec::OnError::skip) {
+    if (number.kind == CellNumber::Kind::missing && csv_.on_error == OnError::skip) {
       fail(fmt::format("{} says that the target is missing", shown_cell(cell)), "remove the row");
     }
     check_text(cell);
@@ -427,7 +427,7 @@ class TableReader {
     for (std::uint32_t& group : table_.groups) group = number[group];
   }
 
-  const spec::Csv& csv_;
+  const Csv& csv_;
   const TableColumns& columns_;
   TargetKind kind_;
   Table table_;
@@ -453,12 +453,12 @@ std::string Table::line_of(std::int64_t row) const {
   return fmt::format("'{}', line {}", paths[run.file], run.line + row - run.first);
 }
 
-TableText open_table(const spec::Csv& csv, const std::string& path) {
+TableText open_table(const Csv& csv, const std::string& path) {
   return {path, about_file(path, [&] { return read_text(path, csv.encoding); })};
 }
 
-Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
-                 TargetKind kind, std::vector<SkippedRow> left_out) {
+Table read_table(const Csv& csv, const std::vector<TableText>& files, const TableColumns& columns, TargetKind kind,
+                 std::vector<SkippedRow> left_out) {
   if (columns.targets.size() > 1 && kind != TargetKind::labels) kind = TargetKind::numbers;
   return TableReader(csv, columns, kind, std::move(left_out)).read(files);
 }

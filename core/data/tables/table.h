@@ -10,7 +10,7 @@
 
 #include "core/data/skipped.h"
 #include "core/data/tables/csv_reader.h"
-#include "core/spec/spec.h"
+#include "core/data/tables/csv_source.h"
 
 namespace pmaptrain::data {
 
@@ -52,15 +52,15 @@ struct TableColumns {
     std::string name;
     bool categorical = false;
     Place place = {};  // where the config names it
-    spec::Missing missing = spec::Missing::error;
+    Missing missing = Missing::error;
   };
   std::vector<Input> inputs;
-  bool only_these = false;                // a file may have no column beside these and those below
-  std::vector<spec::ColumnName> targets;  // none: none is read
-  std::string weight;                     // empty: none
+  bool only_these = false;          // a file may have no column beside these and those below
+  std::vector<ColumnName> targets;  // none: none is read
+  std::string weight;               // empty: none
   Place weight_place;
-  std::optional<spec::ColumnName> group;  // none: none is read
-  std::vector<spec::ColumnName> others;   // that a file may have as well
+  std::optional<ColumnName> group;  // none: none is read
+  std::vector<ColumnName> others;   // that a file may have as well
 };
 
 // A file, and its text.
@@ -69,20 +69,20 @@ struct TableText {
   Bytes text;
 };
 // Throws Error (data) for a file that cannot be read, or is no text in the encoding of `csv`.
-TableText open_table(const spec::Csv& csv, const std::string& path);
+TableText open_table(const Csv& csv, const std::string& path);
 
 // The names of the columns: the header, or their numbers. Throws Error (data) for a header that cannot be one: names
 // that occur twice, another delimiter.
-std::vector<std::string> header_of(const spec::Csv& csv, const TableText& file);
+std::vector<std::string> header_of(const Csv& csv, const TableText& file);
 // The index of a column among these names. If there is none, throws Error (data) at `place`, with the nearest name.
 std::size_t find_column(const std::vector<std::string>& names, const std::string& name, const Place& place,
                         const std::string& path, bool header);
 // The target and the weight that the config names, without inputs.
-TableColumns target_columns(const spec::Csv& csv);
+TableColumns target_columns(const Csv& csv);
 // The columns as the config describes them, completed by the header of the first training file. `group` is the column
 // of the groups of data.validation.
-TableColumns columns_of(const spec::Csv& csv, const std::vector<std::string>& header, const std::string& path,
-                        const std::optional<spec::ColumnName>& group = std::nullopt);
+TableColumns columns_of(const Csv& csv, const std::vector<std::string>& header, const std::string& path,
+                        const std::optional<ColumnName>& group = std::nullopt);
 
 struct Table {
   std::int64_t rows = 0;
@@ -121,16 +121,16 @@ struct TextColumn {
   std::string name;
   std::vector<std::string> cells;
 };
-std::vector<TextColumn> read_texts(const spec::Csv& csv, const TableText& file, const std::vector<std::string>& names,
+std::vector<TextColumn> read_texts(const Csv& csv, const TableText& file, const std::vector<std::string>& names,
                                    const std::vector<SkippedRow>& skipped);
 
 // "'y'", "'a', 'b'"
-std::string shown_names(const std::vector<spec::ColumnName>& columns);
+std::string shown_names(const std::vector<ColumnName>& columns);
 
 // The rows of the files, one after another. Several targets are numbers, whatever the kind. Throws Error (data), with
 // file, line and column, for a cell that is not what its column takes.
 // With `on_error: skip` the rows `left_out`, in their order, are left out whatever they hold.
-Table read_table(const spec::Csv& csv, const std::vector<TableText>& files, const TableColumns& columns,
-                 TargetKind kind, std::vector<SkippedRow> left_out = {});
+Table read_table(const Csv& csv, const std::vector<TableText>& files, const TableColumns& columns, TargetKind kind,
+                 std::vector<SkippedRow> left_out = {});
 
 }  // namespace pmaptrain::data

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "core/ops/broadcast/broadcast.h"
@@ -33,9 +32,8 @@ std::optional<Matrix> first_matrix(const Region& region, std::span<const Type> t
 class SumFinder {
  public:
   SumFinder(const Region& region, std::span<const Type> types, std::int64_t columns)
-      : types_(types), columns_(columns) {
+      : types_(types), columns_(columns), values_(region) {
     for (const Value param : region.params) params_.insert(param.id);
-    for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
   }
 
   // Returns false if the sum needs others in a way that CentredSum does not describe.
@@ -62,34 +60,26 @@ class SumFinder {
            numel(type(equation.operands[0])) == columns_ && numel(type(equation.results[0])) != columns_;
   }
 
-  // The equation that gives a value, behind views; null for a parameter.
-  const Equation* behind_views(Value value) const {
-    for (;;) {
-      const auto found = made_by_.find(value.id);
-      if (found == made_by_.end()) return nullptr;
-      if (!found->second->op.rules().view) return found->second;
-      value = found->second->operands[0];
-    }
-  }
-
   bool is_zero(Value value) const {
-    const Equation* made = behind_views(value);
-    if (made != nullptr && made->op.as<Broadcast>() != nullptr) made = behind_views(made->operands[0]);
+    const Equation* made = values_.behind_views(value);
+    if (made != nullptr && made->op.as<Broadcast>() != nullptr) made = values_.behind_views(made->operands[0]);
     return made != nullptr && splat_of(made->op) == 0.0;
   }
 
   std::optional<CentredSum> centred(const Equation& sum) const {
     CentredSum found;
-    const Equation* made = behind_views(sum.operands[0]);
-    if (made != nullptr && made->op.as<Select>() != nullptr && is_zero(made->operands[2])) {
-      found.inside = made->operands[0];
-      made = behind_views(made->operands[1]);
+    Value squares = sum.operands[0];
+    const Equation* const kept = values_.made_by<Select>(squares);
+    if (kept != nullptr && is_zero(kept->operands[2])) {
+      found.inside = kept->operands[0];
+      squares = kept->operands[1];
     }
-    if (made == nullptr || made->op.as<Mul>() == nullptr || made->operands[0] != made->operands[1]) return {};
-    made = behind_views(made->operands[0]);
-    if (made == nullptr || made->op.as<Sub>() == nullptr) return {};
-    found.x = made->operands[0];
-    const Equation* const mean = behind_views(made->operands[1]);
+    const Equation* const square = values_.made_by<Mul>(squares);
+    if (square == nullptr || square->operands[0] != square->operands[1]) return {};
+    const Equation* const difference = values_.made_by<Sub>(square->operands[0]);
+    if (difference == nullptr) return {};
+    found.x = difference->operands[0];
+    const Equation* const mean = values_.behind_views(difference->operands[1]);
     if (mean == nullptr || !repeats_columns(*mean)) return {};
     const std::optional<Spread> spread = spread_of(*mean->op.as<Broadcast>());
     if (!spread || spread->inner != 1 || spread->size != columns_) return {};
@@ -106,7 +96,7 @@ class SumFinder {
   std::span<const Type> types_;
   std::int64_t columns_;
   std::unordered_set<std::int32_t> params_, late_;  // late: elements that are computed from sums
-  std::unordered_map<std::int32_t, const Equation*> made_by_;
+  RegionValues values_;
   std::vector<ColumnSum> sums_;
 };
 

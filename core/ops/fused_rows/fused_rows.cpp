@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <unordered_set>
+#include <utility>
 
 #include "core/ops/argmax/argmax.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/constant/constant.h"
+#include "core/ops/elementwise/binary.h"
+#include "core/ops/elementwise/unary.h"
 #include "core/ops/fused/fused.h"
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/reduce/reduce.h"
@@ -73,7 +77,91 @@ std::int64_t rows_of(const Region& region, std::span<const Type> types, std::int
   return 0;
 }
 
+// Finds what reads the differences of a row's elements from the largest of them.
+class SoftmaxFinder {
+ public:
+  SoftmaxFinder(const Region& region, std::span<const Type> types, std::int64_t length)
+      : region_(region), types_(types), length_(length), values_(region) {
+    for (const Equation& equation : region.equations) {
+      if (reduces(equation) || reads(equation, reduced_)) reduced_.insert(equation.results[0].id);
+    }
+  }
+
+  std::optional<OnlineSoftmax> find(const Equation& largest) const {
+    const DType dtype = type(largest.results[0]).dtype;
+    if (largest.op.as<ReduceMax>() == nullptr || !reduces(largest) || (dtype != DType::f32 && dtype != DType::f64)) {
+      return {};
+    }
+    OnlineSoftmax found{&largest, nullptr, nullptr, {}};
+    // What needs the largest element alone, and what needs one of the sums.
+    std::unordered_set<std::int32_t> late{largest.results[0].id}, later;
+    for (const Equation& equation : region_.equations) {
+      const Value result = equation.results[0];
+      if (reads(equation, later)) {
+        later.insert(result.id);
+      } else if (reads(equation, late)) {
+        if (reduces(equation) && !add(equation, found)) return {};
+        (reduces(equation) ? later : late).insert(result.id);
+      }
+    }
+    return found.sum != nullptr ? std::optional(found) : std::nullopt;
+  }
+
+ private:
+  const Type& type(Value value) const { return types_[static_cast<std::size_t>(value.id)]; }
+  bool reduces(const Equation& equation) const {
+    return equation.operands.size() == 1 && reduces_rows(equation.op, type(equation.operands[0]).shape, length_);
+  }
+  static bool reads(const Equation& equation, const std::unordered_set<std::int32_t>& values) {
+    return std::any_of(equation.operands.begin(), equation.operands.end(),
+                       [&](Value operand) { return values.contains(operand.id); });
+  }
+
+  bool is_difference(Value value, const Equation& largest) const {
+    const Equation* const difference = values_.made_by<Sub>(value);
+    if (difference == nullptr) return false;
+    const Equation* const repeated = values_.made_by<Broadcast>(difference->operands[1]);
+    return repeated != nullptr && values_.source(repeated->operands[0]) == largest.results[0] &&
+           values_.source(difference->operands[0]) == values_.source(largest.operands[0]);
+  }
+
+  // Whether a reduction is one of the sums, and the first of its kind.
+  bool add(const Equation& equation, OnlineSoftmax& found) const {
+    const Value operand = equation.operands[0];
+    const bool keeps_type = type(equation.results[0]).dtype == type(operand).dtype;
+    if (equation.op.as<ReduceSum>() == nullptr || !keeps_type) return false;
+    const Equation* const exponential = values_.made_by<Exp>(operand);
+    if (exponential != nullptr && is_difference(exponential->operands[0], *found.largest)) {
+      return std::exchange(found.sum, &equation) == nullptr;
+    }
+    const Equation* const product = values_.made_by<Mul>(operand);
+    if (product == nullptr || found.picked != nullptr) return false;
+    for (const std::size_t i : {0U, 1U}) {
+      const Equation* const one_hot = values_.made_by<OneHot>(product->operands[1 - i]);
+      if (one_hot == nullptr || !is_difference(product->operands[i], *found.largest)) continue;
+      found.picked = &equation;
+      found.label = one_hot->operands[0];
+      return !reduced_.contains(found.label.id);
+    }
+    return false;
+  }
+
+  const Region& region_;
+  const std::span<const Type> types_;
+  const std::int64_t length_;
+  const RegionValues values_;
+  std::unordered_set<std::int32_t> reduced_;  // reductions of rows, and what needs them
+};
+
 }  // namespace
+
+std::optional<OnlineSoftmax> online_softmax(const Region& region, std::span<const Type> types, std::int64_t length) {
+  const SoftmaxFinder finder(region, types, length);
+  for (const Equation& equation : region.equations) {
+    if (const std::optional<OnlineSoftmax> found = finder.find(equation)) return found;
+  }
+  return {};
+}
 
 std::vector<Type> FusedRows::infer(const InferContext& context) const {
   if (!std::equal(context.operands.begin(), context.operands.end(), context.region_params.begin(),

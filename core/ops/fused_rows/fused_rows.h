@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -51,5 +52,15 @@ inline bool is_vector(std::int64_t elements, std::int64_t rows, std::int64_t len
 
 // Whether an op reduces each row of `length` elements of an operand of this shape to one element.
 bool reduces_rows(const Op& op, const Shape& operand, std::int64_t length);
+
+// The largest element of each row, the sum of exp(x - largest), and, where there is one, the sum of
+// (x - largest) · one_hot(label). A row has one label. A GPU reads a long row once for all three.
+struct OnlineSoftmax {
+  const Equation *largest = nullptr, *sum = nullptr, *picked = nullptr;  // of the region
+  Value label;                                                           // where there is `picked`
+};
+// Null if a region has no such sum, or reduces rows to something else that needs the largest element: then they are
+// read once more anyway.
+std::optional<OnlineSoftmax> online_softmax(const Region& region, std::span<const Type> types, std::int64_t length);
 
 }  // namespace pmaptrain::ops

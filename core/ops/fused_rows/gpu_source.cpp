@@ -23,6 +23,16 @@ namespace {
 
 constexpr unsigned threads_of_short_rows = 32;  // few threads per block spread a batch over the GPU
 
+// The largest element and the sum of exponentials, and the least element but for the label's, as reductions of x.
+ReductionText softmax_text(DType dtype, std::string_view x) {
+  const std::string type = fmt::format("Softmax<{}>", type_text(dtype));
+  return {"SoftmaxReducer", type, fmt::format("{}{{{}, 1}}", type, x)};
+}
+ReductionText least_text(DType dtype, std::string_view x) {
+  const std::string type(type_text(dtype));
+  return {"MinReducer", type, fmt::format("j == place ? std::numeric_limits<{}>::infinity() : {}", type, x)};
+}
+
 // Values of a whole row are computed once, in order. Values of its elements are computed again wherever a reduction or
 // a result needs them.
 class RowsWriter {
@@ -44,6 +54,10 @@ class RowsWriter {
     is_long_ = length_ >= static_cast<std::int64_t>(wide_group);
     keeps_ = is_long_ && keeps_elements();
     all_rows_ = rows_ * request.devices;
+    // Shorter rows are in registers or a cache when they are read again.
+    if (own_elements() > static_cast<std::int64_t>(kept_elements)) {
+      softmax_ = online_softmax(region, request.types, op.length);
+    }
   }
 
   GpuSource write() {
@@ -110,11 +124,19 @@ class RowsWriter {
     return name;
   }
 
-  // A value for the row, or for all rows.
+  // A value for the row, or for all rows, that needs no pending reduction.
   std::string in_row(Value value) {
     const auto known = row_.known.find(value.id);
     if (known != row_.known.end()) return known->second;
-    const std::size_t i = params_.at(value.id);
+    const auto param = params_.find(value.id);
+    if (param == params_.end()) {
+      const Equation& equation = *made_by_.at(value.id);
+      std::string operands;
+      for (const Value operand : equation.operands) operands += (operands.empty() ? "" : ", ") + in_row(operand);
+      if (equation.op.as<Broadcast>() != nullptr) return row_.known[value.id] = operands;
+      return define(row_, value, "    ", element_text(equation.op, type(value).dtype, operands));
+    }
+    const std::size_t i = param->second;
     const bool by_row = numel(type(value)) == rows_, stacked = request_.stacked[i];
     const char* const index = by_row ? (stacked ? "row" : here()) : (stacked ? device() : "0");
     return define(row_, value, "    ", fmt::format("a{}[{}]", i, index));
@@ -177,6 +199,7 @@ class RowsWriter {
     if (std::any_of(equation.operands.begin(), equation.operands.end(), [&](Value v) { return needs_pending(v); })) {
       reduce_pending();
     }
+    if (row_.known.contains(result.id)) return;  // found together with another value
     if (!equation.operands.empty() && is_full(equation.operands[0])) {
       const bool is_argmax = equation.op.as<Argmax>() != nullptr;  // in a pass of its own
       if (is_argmax) reduce_pending();
@@ -185,13 +208,7 @@ class RowsWriter {
       if (is_argmax) reduce_pending();
       return;
     }
-    std::string operands;
-    for (const Value operand : equation.operands) operands += (operands.empty() ? "" : ", ") + in_row(operand);
-    if (equation.op.as<Broadcast>() != nullptr) {
-      row_.known[result.id] = operands;
-    } else {
-      define(row_, result, "    ", element_text(equation.op, type(result).dtype, operands));
-    }
+    in_row(result);
   }
 
   // Whether a value is computed from the result of a pending reduction.
@@ -212,9 +229,20 @@ class RowsWriter {
     const std::string_view by = is_long_ ? "block" : "thread";
     Scope elements;
     std::vector<ReductionText> reductions;
+    const Equation* const largest = softmax_ ? softmax_->largest : nullptr;
     for (const Equation* const equation : pending_) {
       const Value operand = equation->operands[0];
-      reductions.push_back(reduction_text(equation->op, type(operand).dtype, in_element(operand, elements)));
+      const std::string x = in_element(operand, elements);
+      const DType dtype = type(operand).dtype;
+      reductions.push_back(equation == largest ? softmax_text(dtype, x) : reduction_text(equation->op, dtype, x));
+    }
+    const bool picks = largest != nullptr && softmax_->picked != nullptr &&
+                       std::find(pending_.begin(), pending_.end(), largest) != pending_.end();
+    if (picks) {
+      const std::string label = in_row(softmax_->label);
+      row_.text += fmt::format("    const auto place = place_of<{}>({});\n", length_, label);
+      const Value x = largest->operands[0];
+      reductions.push_back(least_text(type(x).dtype, in_element(x, elements)));
     }
     const ReductionText all = joined(reductions);
     const bool is_argmax = pending_.front()->op.as<Argmax>() != nullptr;
@@ -227,11 +255,27 @@ class RowsWriter {
                     function, elements.text, element);
     for (std::size_t i = 0; i < pending_.size(); ++i) {
       const Value result = pending_[i]->results[0];
-      define(row_, result, "    ",
-             fmt::format("static_cast<{}>({})", type_text(type(result).dtype), result_text(name, i, pending_.size())));
+      const std::string text = result_text(name, i, reductions.size());
+      if (pending_[i] == largest) {
+        define(row_, result, "    ", text + ".largest");
+        define(row_, softmax_->sum->results[0], "    ", text + ".total()");
+      } else {
+        define(row_, result, "    ", fmt::format("static_cast<{}>({})", type_text(type(result).dtype), text));
+      }
     }
+    if (picks) pick(result_text(name, reductions.size() - 1, reductions.size()));
     pending_.clear();
     needs_.clear();
+  }
+
+  // Defines the sum of the label's element alone.
+  void pick(std::string_view least) {
+    Scope element;
+    const std::string x = in_element(softmax_->largest->operands[0], element);
+    const std::string largest = in_row(softmax_->largest->results[0]);
+    define(row_, softmax_->picked->results[0], "    ",
+           fmt::format("picked<{}>(place, {}, {}, [&](std::uint32_t j) {{\n{}      return {};\n    }})", length_,
+                       largest, least, element.text, x));
   }
 
   std::string kernel_text(std::string_view parameters, std::string_view elements) const {
@@ -279,6 +323,7 @@ class RowsWriter {
   Scope row_;
   std::vector<const Equation*> pending_;          // reductions whose text is not written yet
   std::unordered_map<std::int32_t, bool> needs_;  // by value: whether it needs a pending one, where that is known
+  std::optional<OnlineSoftmax> softmax_;
   int names_ = 0;
   bool divides_ = false;
 };

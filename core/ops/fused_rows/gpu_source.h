@@ -1,5 +1,6 @@
 // Generates CUDA C++ source for a fused_rows equation. Rows that are shorter than a wide group of a reduction have one
-// thread each. Longer rows have a block each, with as many threads as a wide group.
+// thread each. Longer rows have a block each, with as many threads as a wide group. Those that are too long for
+// registers are read once for an OnlineSoftmax (softmax.cuh).
 #pragma once
 
 #include <string_view>

@@ -48,7 +48,7 @@ auto reduce_by_block(F&& at) {
       for (; i + ahead <= rounds; i += ahead) {
         C read[ahead];
         UNROLL for (unsigned k = 0; k < ahead; ++k) read[k] = next(i + k);
-        UNROLL for (unsigned k = 0; k < ahead; ++k) sum = Reducer::combine(sum, read[k]);
+        sum = Several<Reducer>::combine(sum, read);
       }
       for (; i < rounds; ++i) sum = Reducer::combine(sum, next(i));
     }

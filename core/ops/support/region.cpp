@@ -41,4 +41,21 @@ void run_region(const ReferenceCall& call, const std::function<Type(Value)>& typ
   }
 }
 
+RegionValues::RegionValues(const Region& region) {
+  for (const Equation& equation : region.equations) made_by_[equation.results[0].id] = &equation;
+}
+
+Value RegionValues::source(Value value) const {
+  for (auto found = made_by_.find(value.id); found != made_by_.end() && found->second->is_view();
+       found = made_by_.find(value.id)) {
+    value = found->second->operands[0];
+  }
+  return value;
+}
+
+const Equation* RegionValues::behind_views(Value value) const {
+  const auto found = made_by_.find(source(value).id);
+  return found == made_by_.end() ? nullptr : found->second;
+}
+
 }  // namespace pmaptrain::ops

@@ -23,7 +23,7 @@ constexpr std::int64_t picture_side = 64;
 struct Confusion {
   std::string split, of;  // "validation", "checkpoint step-00000100"
   std::vector<std::string> classes;
-  model::ConfusionMatrix matrix;
+  metrics::Confusion matrix;
 };
 
 // From the predictions; without them that of the last evaluation, if the run has one.
@@ -34,7 +34,7 @@ std::optional<Confusion> confusion_of(const RunRecord& run, const RunExtras& ext
     return Confusion{found.split, "checkpoint " + found.checkpoint, found.classes, found.confusion};
   }
   if (!run.standing.ended || run.standing.ended->members.empty()) return std::nullopt;
-  const train::Ended& ended = *run.standing.ended;
+  const run::Ended& ended = *run.standing.ended;
   for (const char* const split : {"validation", "test"}) {
     const auto& all = ended.members.front().confusions;
     const auto found = all.find(split);

@@ -10,6 +10,7 @@
 #include "core/report/runs/predictions.h"
 #include "core/report/runs/run_record.h"
 #include "core/report/runs/trace_file.h"
+#include "core/setup/memory.h"
 
 namespace pmaptrain::report {
 
@@ -17,7 +18,8 @@ namespace pmaptrain::report {
 struct RunExtras {
   std::optional<SplitPredictions> predictions;
   std::string predictions_problem;
-  std::string plan;  // the document of validate_json()
+  std::string plan;                      // the document of validate_json()
+  std::vector<setup::MemoryRow> memory;  // of the plan
   std::string plan_problem;
 };
 

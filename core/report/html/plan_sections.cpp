@@ -65,36 +65,22 @@ std::string facts_table(const Json& plan) {
   return table("plan", {}, rows);
 }
 
-std::string memory_bars(const Json& plan) {
-  const Json& memory = plan["memory_bytes"];
-  struct Item {
-    const char *key, *name;
-  };
-  constexpr Item items[] = {{"parameters", "parameters"},
-                            {"optimizer", "optimizer state"},
-                            {"gradients", "gradients"},
-                            {"activations", "activations and other values"},
-                            {"batch", "batches"},
-                            {"data", "data that stays"},
-                            {"kernels", "kernels"},
-                            {"programs", "programs and plans"},
-                            {"workspace", "workspace of libraries"},
-                            {"snapshot", "snapshot for checkpoints"}};
-  double largest = 0;
-  for (const Item& item : items) largest = std::max(largest, memory.value(item.key, 0.0));
+std::string memory_bars(const Json& plan, const std::vector<setup::MemoryRow>& rows) {
+  std::size_t largest = 0;
+  for (const setup::MemoryRow& row : rows) largest = std::max(largest, row.bytes);
   std::vector<Bar> all;
-  for (const Item& item : items) {
-    const double bytes = memory.value(item.key, 0.0);
-    if (bytes > 0) all.push_back({item.name, human_bytes(bytes), bytes / largest});
+  for (const setup::MemoryRow& row : rows) {
+    if (row.bytes == 0) continue;
+    all.push_back(
+        {row.in_table, human_bytes(row.bytes), static_cast<double>(row.bytes) / static_cast<double>(largest)});
   }
-  std::string out =
-      fmt::format("<h3>Memory of a process: {}</h3>\n", human_bytes(memory["total_per_process"].get<double>()));
-  return out + bars(all);
+  const auto total = plan["memory_bytes"]["total_per_process"].get<std::size_t>();
+  return fmt::format("<h3>Memory of a process: {}</h3>\n", human_bytes(total)) + bars(all);
 }
 
-std::string plan_html(const std::string& document) {
-  const Json plan = parse_json(document);
-  std::string html = facts_table(plan) + layers_table(plan) + memory_bars(plan);
+std::string plan_html(const RunExtras& extras) {
+  const Json plan = parse_json(extras.plan);
+  std::string html = facts_table(plan) + layers_table(plan) + memory_bars(plan, extras.memory);
   for (const Json& warning : plan["warnings"]) html += note("warning: " + warning.get<std::string>());
   for (const Json& one : plan["notes"]) html += note(one.get<std::string>());
   return html;
@@ -107,7 +93,7 @@ std::string plan_section(const Page& page) {
   for (std::size_t i = 0; i < page.runs.size(); ++i) {
     const RunExtras& extras = page.extras[i];
     std::string of_run;
-    if (!extras.plan.empty()) of_run = plan_html(extras.plan);
+    if (!extras.plan.empty()) of_run = plan_html(extras);
     if (!extras.plan_problem.empty()) of_run = note("There is no plan: " + extras.plan_problem);
     if (of_run.empty()) continue;
     html += page.runs.size() == 1

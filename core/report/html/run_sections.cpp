@@ -98,49 +98,41 @@ std::string rows_table(const Page& page, std::string_view label, std::string_vie
   return table(label, heads(page, first), cells, "wide");
 }
 
+Cell measure_cell(const std::optional<double>& value) { return number_cell(value ? shown_number(*value) : "–"); }
+
 // The splits of one run as rows, and the measures as columns.
-std::string splits_table(const train::Ended& ended, const train::MemberEnded& member, std::string_view label) {
+std::string splits_table(const run::Ended& ended, const run::MemberEnded& member, std::string_view label) {
+  const run::MeasureTable measures = run::measure_table(ended, member);
   std::vector<Cell> head{text_cell("")};
+  for (const std::string& name : measures.names) head.push_back(number_cell(run::with_class(name, ended.classes)));
   std::vector<std::vector<Cell>> rows;
-  std::vector<std::string> names;
-  const std::vector<train::ShownMeasures> shown = train::shown_measures(ended, member);
-  for (const train::ShownMeasures& of_split : shown) {
-    for (const auto& [name, value] : *of_split.measures) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  for (const std::string& name : names) {
-    head.push_back(number_cell(train::with_class(name, ended.classes)));
-  }
-  for (const train::ShownMeasures& of_split : shown) {
-    rows.push_back({text_cell(of_split.name)});
-    for (const std::string& name : names) {
-      const auto found = std::find_if(of_split.measures->begin(), of_split.measures->end(),
-                                      [&](const auto& one) { return one.first == name; });
-      rows.back().push_back(number_cell(found == of_split.measures->end() ? "–" : shown_number(found->second)));
-    }
+  for (std::size_t r = 0; r < measures.rows.size(); ++r) {
+    rows.push_back({text_cell(measures.rows[r].name)});
+    for (const std::optional<double>& value : measures.values[r]) rows.back().push_back(measure_cell(value));
   }
   return table(label, head, rows);
 }
 
-// The measures of one split under one checkpoint as columns, and the members as rows.
-std::string members_table(const train::Ended& ended, const train::ShownMeasures& of) {
-  std::vector<Cell> head{text_cell("member")};
-  for (const auto& [key, value] : ended.members.front().varied) head.push_back(text_cell(key));
-  std::vector<std::vector<Cell>> rows;
-  for (std::size_t m = 0; m < ended.members.size(); ++m) {
-    const train::MemberEnded& member = ended.members[m];
-    rows.push_back({text_cell(std::to_string(m))});
-    for (const auto& [key, value] : member.varied) rows.back().push_back(value_cell(value));
-    for (const train::ShownMeasures& shown : train::shown_measures(ended, member)) {
-      if (shown.name != of.name) continue;
-      for (const auto& [name, value] : *shown.measures) {
-        if (m == 0) head.push_back(number_cell(train::with_class(name, ended.classes)));
-        rows.back().push_back(number_cell(shown_number(value)));
-      }
+// For each split under one checkpoint a table: the measures as columns, and the members as rows.
+std::string members_tables(const run::Ended& ended) {
+  std::string html;
+  const std::vector<run::MemberColumn> all = run::member_columns(ended);
+  for (auto end = all.begin(), begin = end; begin != all.end(); begin = end) {
+    end = std::find_if(begin, all.end(), [&](const auto& column) { return column.group != begin->group; });
+    std::vector<Cell> head{text_cell("member")};
+    for (const auto& [key, value] : ended.members.front().varied) head.push_back(text_cell(key));
+    for (auto column = begin; column != end; ++column) {
+      head.push_back(number_cell(run::with_class(column->name, ended.classes)));
     }
+    std::vector<std::vector<Cell>> rows;
+    for (std::size_t m = 0; m < ended.members.size(); ++m) {
+      rows.push_back({text_cell(std::to_string(m))});
+      for (const auto& [key, value] : ended.members[m].varied) rows.back().push_back(value_cell(value));
+      for (auto column = begin; column != end; ++column) rows.back().push_back(measure_cell(column->values[m]));
+    }
+    html += fmt::format("<h3>{}</h3>\n", escaped(begin->group)) + table("members on " + begin->group, head, rows);
   }
-  return table("members on " + of.name, head, rows);
+  return html;
 }
 
 }  // namespace
@@ -158,10 +150,10 @@ std::string facts_of(const RunRecord& run) {
                 escaped(fmt::format("{} at step {}", shown_number(best->value), with_commas(best->step))));
   }
   if (run.standing.ended) {
-    const train::Ended& ended = *run.standing.ended;
+    const run::Ended& ended = *run.standing.ended;
     out += fact("steps", with_commas(ended.steps));
     out += fact("epochs", with_commas(ended.epochs));
-    out += fact("time", escaped(train::duration(ended.seconds)));
+    out += fact("time", escaped(run::duration(ended.seconds)));
     out += fact("parameters", with_commas(ended.parameters));
     if (ended.is_ensemble) out += fact("members", std::to_string(ended.members.size()));
     if (ended.steps_skipped() > 0) out += fact("steps skipped", with_commas(ended.steps_skipped()));
@@ -186,7 +178,7 @@ std::string cards_of(const Page& page) {
     }
     if (run.standing.ended) {
       parts.push_back(escaped(counted(run.standing.ended->steps, "step")));
-      parts.push_back(escaped(train::duration(run.standing.ended->seconds)));
+      parts.push_back(escaped(run::duration(run.standing.ended->seconds)));
     }
     out += join(parts, "<br>") + "</li>\n";
   }
@@ -206,17 +198,15 @@ std::string results_section(const Page& page) {
   if (!run.standing.ended) {
     return section("results", "Results", note("The run has no summary.json: it has not ended, or was killed."));
   }
-  const train::Ended& ended = *run.standing.ended;
+  const run::Ended& ended = *run.standing.ended;
   std::string html;
   if (ended.normalised_targets) html += note("The loss is in units of the targets' standard deviation.");
   if (ended.is_ensemble && !ended.members.empty()) {
-    for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members.front())) {
-      html += fmt::format("<h3>{}</h3>\n", escaped(shown.name)) + members_table(ended, shown);
-    }
+    html += members_tables(ended);
   } else if (!ended.members.empty()) {
     html += splits_table(ended, ended.members.front(), "measures at the end of the run");
   }
-  for (const train::Changed& change : ended.changes) {
+  for (const run::Changed& change : ended.changes) {
     html += paragraph(fmt::format("From step {} on, {} was {} in place of {}.", with_commas(change.step + 1),
                                   change.key, change.value, change.before));
   }

@@ -75,7 +75,7 @@ Cell value_cell(const std::string& value) {
 }
 
 std::string shown_number(double value) {
-  if (!std::isfinite(value)) return train::compact(value);
+  if (!std::isfinite(value)) return run::compact(value);
   const double magnitude = std::abs(value);
   if (magnitude >= 1e9 || (magnitude > 0 && magnitude < 1e-4)) {
     std::string text = fmt::format("{:.3e}", value);

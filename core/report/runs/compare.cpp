@@ -42,20 +42,20 @@ void add_statistics(Facts& facts, const std::string& of, const std::optional<dat
 
 // A member's measure, or the median over the members, under the checkpoint that commands use by default and under the
 // last parameters.
-void add_measures(Facts& facts, const train::Ended& ended) {
-  std::vector<std::pair<std::string, std::vector<train::MeasureOfMembers>>> splits;
+void add_measures(Facts& facts, const run::Ended& ended) {
+  std::vector<std::pair<std::string, std::vector<run::MeasureOfMembers>>> splits;
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
-    for (const train::ShownMeasures& shown : train::shown_measures(ended, ended.members[m])) {
+    for (const run::ShownMeasures& shown : run::shown_measures(ended, ended.members[m])) {
       // A run that has other last parameters has rows of its own for these; the others are of the checkpoint that
       // commands use by default.
       const std::string name = shown.checkpoint == "last" ? shown.name : shown_name(shown.split);
       auto split = std::find_if(splits.begin(), splits.end(), [&](const auto& one) { return one.first == name; });
       if (split == splits.end()) split = splits.insert(splits.end(), {name, {}});
-      train::collect(split->second, static_cast<std::int64_t>(m), *shown.measures);
+      run::collect(split->second, static_cast<std::int64_t>(m), *shown.measures);
     }
   }
   for (const auto& [split, measures] : splits) {
-    for (const auto& [name, median] : train::medians_of(measures)) {
+    for (const auto& [name, median] : run::medians_of(measures)) {
       facts.emplace_back(fmt::format("{} {}", split, name), exact(median));
     }
   }
@@ -101,7 +101,7 @@ std::vector<Difference> config_differences(std::span<const spec::Loaded> configs
 DataFacts data_facts(const RunRecord& run) {
   DataFacts data;
   try {
-    const train::RunState state = train::load_run_state(train::find_checkpoint(run.folder, "last"));
+    const run::RunState state = run::load_run_state(run::find_checkpoint(run.folder, "last"));
     const data::Encoding& encoding = state.encoding;
     data.facts.emplace_back("training examples", std::to_string(state.train_examples));
     data.facts.emplace_back("inputs", field_text(state.input));
@@ -133,7 +133,7 @@ Facts result_facts(const RunRecord& run) {
   const Standing& standing = run.standing;
   Facts facts{{"status", standing.status}};
   if (standing.ended) {
-    const train::Ended& ended = *standing.ended;
+    const run::Ended& ended = *standing.ended;
     facts.emplace_back("reason", ended.reason);
     facts.emplace_back("steps", std::to_string(ended.steps));
     facts.emplace_back("epochs", std::to_string(ended.epochs));
@@ -153,7 +153,7 @@ Facts result_facts(const RunRecord& run) {
     facts.emplace_back(of, exact(best->value));
     facts.emplace_back("step of the best", std::to_string(best->step));
   }
-  for (const train::Changed& change : run.metrics.changes) {
+  for (const run::Changed& change : run.metrics.changes) {
     facts.emplace_back(fmt::format("{} from step {} on", change.key, change.step + 1), change.value);
   }
   return facts;

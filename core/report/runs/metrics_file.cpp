@@ -59,7 +59,7 @@ class MetricsReader {
   }
 
   void add_measures(const Json& json, const std::string& event, std::int64_t step) {
-    train::MemberNumber member;
+    run::MemberNumber member;
     if (json.contains("member")) member = json.at("member").get<std::int64_t>();
     const std::string split = event == "eval" ? json.at("split").get<std::string>() : "train";
     const double seconds = event == "step" ? json.at("seconds").get<double>() : 0;
@@ -106,7 +106,7 @@ class MetricsReader {
 }  // namespace
 
 const Series* Metrics::find(std::string_view event, std::string_view split, std::string_view measure,
-                            train::MemberNumber member) const {
+                            run::MemberNumber member) const {
   const auto found = std::find_if(series.begin(), series.end(), [&](const Series& one) {
     return one.event == event && one.split == split && one.measure == measure && (!member || one.member == member);
   });

@@ -16,7 +16,7 @@ struct Series {
   std::string event;    // "step", "epoch" or "eval"
   std::string split;    // of an evaluation; else "train"
   std::string measure;  // "loss"
-  train::MemberNumber member;
+  run::MemberNumber member;
   std::vector<std::int64_t> steps;
   // Of training until the step. Lines of epochs and evaluations do not have it; it is interpolated between those of
   // steps.
@@ -25,12 +25,12 @@ struct Series {
 };
 
 struct Metrics {
-  std::vector<Series> series;           // in the order in which the file first has them
-  std::vector<train::Changed> changes;  // by --change
+  std::vector<Series> series;         // in the order in which the file first has them
+  std::vector<run::Changed> changes;  // by --change
 
   // The series of an event and a measure; null if there is none. The first member's unless one is given.
   const Series* find(std::string_view event, std::string_view split, std::string_view measure,
-                     train::MemberNumber member = std::nullopt) const;
+                     run::MemberNumber member = std::nullopt) const;
 };
 
 // Reads the whole lines of the file: the run may be going on, or may have been killed within a line. Throws Error

@@ -11,8 +11,8 @@
 #include <variant>
 
 #include "core/base/text.h"
-#include "core/data/sources/open.h"
 #include "core/evaluate/evaluator.h"
+#include "core/input/open.h"
 #include "core/model/prediction.h"
 #include "core/run/records/lines.h"
 
@@ -70,7 +70,7 @@ class Worst {
 
 class Collector {
  public:
-  Collector(const train::CheckpointEvaluation& evaluation, SplitPredictions& found, std::size_t most_worst)
+  Collector(const evaluate::CheckpointEvaluation& evaluation, SplitPredictions& found, std::size_t most_worst)
       : dataset_(evaluation.dataset()),
         model_(evaluation.model()),
         found_(found),
@@ -82,7 +82,7 @@ class Collector {
     found_.confusion.assign(classes, std::vector<double>(classes));
   }
 
-  void add(const train::CheckpointEvaluation::Predicted& rows) {
+  void add(const evaluate::CheckpointEvaluation::Predicted& rows) {
     const auto size = static_cast<std::size_t>(numel(model_.output));
     for (std::int64_t i = 0; i < rows.examples; ++i) {
       const std::size_t at = static_cast<std::size_t>(i) * size;
@@ -182,11 +182,11 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   const spec::DataSpec& data = run.config.spec.data;
   SplitPredictions found;
   for (const data::Split split : {data::Split::validation, data::Split::test}) {
-    if (found.split.empty() && data::has_split(data, split)) found.split = data::name_of(split);
+    if (found.split.empty() && input::has_split(data, split)) found.split = data::name_of(split);
   }
   if (found.split.empty()) return std::nullopt;
-  const train::CheckpointEvaluation evaluation(run.config, run.folder, checkpoint, found.split, spec::Weights::ema,
-                                               std::nullopt);
+  const evaluate::CheckpointEvaluation evaluation(run.config, run.folder, checkpoint, found.split, spec::Weights::ema,
+                                                  std::nullopt);
   const model::Model model = evaluation.model();
   const std::size_t classes = classes_of(model);
   const bool is_of_numbers =
@@ -200,16 +200,13 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   found.columns = evaluation.encoding().columns;
   found.notes = evaluation.notes();
   if (!evaluation.left_out().empty()) {
-    found.notes.push_back(train::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");
+    found.notes.push_back(run::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");
   }
   Collector collector(evaluation, found, most_worst);
-  evaluation.predict([&](const train::CheckpointEvaluation::Predicted& rows) { collector.add(rows); });
+  evaluation.predict([&](const evaluate::CheckpointEvaluation::Predicted& rows) { collector.add(rows); });
   collector.finish();
-  if (const auto* const csv = std::get_if<spec::Csv>(&data.source)) {
-    for (std::size_t i = 0; i < std::min(found.outputs.size(), csv->target.size()); ++i) {
-      found.outputs[i].name = csv->target[i].text;
-    }
-  }
+  const std::vector<std::string> names = data.source->target_names();
+  for (std::size_t i = 0; i < std::min(found.outputs.size(), names.size()); ++i) found.outputs[i].name = names[i];
   return found;
 }
 

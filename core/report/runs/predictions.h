@@ -38,7 +38,7 @@ struct SplitPredictions {
   std::string split, checkpoint;
   std::int64_t examples = 0;
   std::vector<std::string> classes;  // by name, or by number; empty for regression
-  model::ConfusionMatrix confusion;  // as the metric confusion_matrix; empty for regression
+  metrics::Confusion confusion;      // as the metric confusion_matrix; empty for regression
   data::Field input;
   std::vector<data::Encoding::Column> columns;  // of a table, whose cells the inputs are; else empty
   std::vector<OutputPairs> outputs;             // of regression: the first few

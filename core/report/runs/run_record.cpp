@@ -36,12 +36,12 @@ Standing read_standing(const fs::path& folder) {
   const fs::path file = folder / "summary.json";
   std::error_code error;
   if (!fs::exists(file, error)) {
-    standing.status = train::is_being_written(folder) ? "running" : "killed";
+    standing.status = run::is_being_written(folder) ? "running" : "killed";
     return standing;
   }
   const std::vector<std::byte> bytes = data::read_file(file.string());
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  standing.ended = train::parse_summary(text);
+  standing.ended = run::parse_summary(text);
   if (!standing.ended) {
     fail_data(fmt::format("'{}' is damaged", file.string()),
               "pmaptrain run " + shell_quoted(folder.string()) + " --resume writes it anew");
@@ -117,16 +117,16 @@ Selection selection_of(const spec::Spec& spec) {
 namespace {
 
 // What the state of a checkpoint has as the best.
-std::optional<BestValue> best_of_state(const train::RunState& state, const Metrics& metrics) {
+std::optional<BestValue> best_of_state(const run::RunState& state, const Metrics& metrics) {
   const spec::Mode mode = state.best_mode == spec::to_string(spec::Mode::max) ? spec::Mode::max : spec::Mode::min;
   const auto is_validation = [](const Series& series) {
     return series.event == "eval" && series.split == "validation";
   };
   const bool validates = std::any_of(metrics.series.begin(), metrics.series.end(), is_validation);
-  train::BestSoFar so_far{mode};
+  run::BestSoFar so_far{mode};
   std::optional<BestValue> best;
   for (std::size_t m = 0; m < state.members.size(); ++m) {
-    const std::optional<train::Best>& own = state.members[m].best;
+    const std::optional<run::Best>& own = state.members[m].best;
     if (!own || !so_far.observe(own->step, own->value, own->loss)) continue;
     best = {own->metric, validates ? "validation" : "test", own->value, own->step, {}, mode == spec::Mode::max, false};
     if (state.is_ensemble) best->member = static_cast<std::int64_t>(m);
@@ -138,8 +138,8 @@ std::optional<BestValue> best_of_state(const train::RunState& state, const Metri
 
 std::optional<BestValue> best_of_run(const fs::path& folder, const spec::Spec& spec, const Metrics& metrics) {
   try {
-    const std::optional<fs::path> last = train::checkpoint_folder(folder, "last");
-    auto best = last ? best_of_state(train::load_run_state(*last), metrics) : std::nullopt;
+    const std::optional<fs::path> last = run::checkpoint_folder(folder, "last");
+    auto best = last ? best_of_state(run::load_run_state(*last), metrics) : std::nullopt;
     if (best) return best;
   } catch (const Error& error) {  // of a checkpoint that is damaged, or removed meanwhile
     if (error.status() != ExitStatus::data) throw;

@@ -21,8 +21,8 @@ struct Standing {
   // As in summary.json: done, stopped or failed. Of a run that has none: "running" if a process writes the folder, else
   // "killed", which --resume can continue.
   std::string status;
-  std::optional<train::Ended> ended;  // summary.json
-  std::string version;                // of the program, from summary.json; else empty
+  std::optional<run::Ended> ended;  // summary.json
+  std::string version;              // of the program, from summary.json; else empty
 };
 // Throws Error (data) for a damaged summary.json.
 Standing read_standing(const std::filesystem::path& folder);
@@ -33,7 +33,7 @@ struct BestValue {
   std::string measure, split;
   double value = 0;
   std::int64_t step = 0;
-  train::MemberNumber member;
+  run::MemberNumber member;
   bool larger_is_better = false;
   bool is_of_training = false;  // there are no evaluations
 };

@@ -14,7 +14,7 @@
 #include "core/base/text.h"
 #include "core/run/files/file_system.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 std::string kept(const RecordKind& kind) {
@@ -121,4 +121,4 @@ void AppendFile::failed(int error, std::string_view what) {
   warn_(fmt::format("'{}' cannot be written: {}; {}", place_.shown.string(), problem_, what));
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -10,7 +10,7 @@
 
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Receives the message that a recorder cannot write, once per recorder. Called from the thread that emits the events.
 using Warn = std::function<void(const std::string&)>;
@@ -66,4 +66,4 @@ class AppendFile {
   bool warned_ = false;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

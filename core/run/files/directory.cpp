@@ -13,7 +13,7 @@
 
 #include "core/run/files/file_system.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ Directory::Whereabouts Directory::whereabouts() const {
   return {false, open.st_nlink == 0, std::move(now)};
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

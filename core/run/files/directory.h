@@ -10,7 +10,7 @@
 #include "core/base/descriptor.h"
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // What Directory::link() has written: the target of a link, or the name in a small file; empty for anything else.
 // `directory` is an open directory, or AT_FDCWD.
@@ -65,4 +65,4 @@ class Directory {
   std::filesystem::path path_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

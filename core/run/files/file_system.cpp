@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 std::atomic<FileSystem*> installed = nullptr;
@@ -76,4 +76,4 @@ int make_directories(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored) ? 0 : ENOTDIR;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

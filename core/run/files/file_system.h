@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Each function makes the system call of its name, and returns -1, with errno set, on failure. `directory` is an open
 // directory, or AT_FDCWD. Called from several threads.
@@ -51,4 +51,4 @@ class InstalledFileSystem {
 // Creates a directory and its parents if they do not exist. Returns 0, or the error number.
 int make_directories(const std::filesystem::path& path);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -19,7 +19,7 @@
 #include "core/run/files/directory.h"
 #include "core/run/files/file_system.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 std::string hex(XXH64_hash_t hash) { return fmt::format("{:016x}", hash); }
@@ -227,4 +227,4 @@ void write_whole(const FilePlace& place, std::string_view text) {
   write_whole(place, std::span<const std::span<const std::byte>>(parts));
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -13,7 +13,7 @@
 
 #include "core/base/descriptor.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The place of a file: a path, or a name in a directory that is held open, which also works after the directory was
 // moved. The directory outlives this.
@@ -118,4 +118,4 @@ std::string system_help(int error);
 // Throws Error (failed): "'path' cannot be <done>: <the system's message for `error`>", with a hint where there is one.
 [[noreturn]] void fail_file(const std::filesystem::path& path, std::string_view done, int error);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

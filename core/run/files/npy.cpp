@@ -13,7 +13,7 @@
 
 #include "core/run/files/append_file.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 using Part = std::span<const std::byte>;
@@ -188,4 +188,4 @@ void write_npz(const std::string& path, const Tensors& tensors, std::uint64_t zi
   write_whole(path, zip.finish());
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

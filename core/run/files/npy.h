@@ -6,7 +6,7 @@
 
 #include "core/run/files/safetensors.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Everything that precedes the elements in an NPY file.
 std::string npy_header(DType dtype, const Shape& shape);
@@ -19,4 +19,4 @@ void write_npy(const std::string& path, const Tensor& tensor);
 // at least `zip64_from` bytes use the ZIP64 extension. The default is where the format requires it; tests pass less.
 void write_npz(const std::string& path, const Tensors& tensors, std::uint64_t zip64_from = 0xFFFF'FFFF);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -21,7 +21,7 @@
 #include "core/data/file.h"
 #include "core/run/files/safetensors_metadata.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied as they are");
@@ -75,7 +75,7 @@ float widen(std::uint16_t half) {
 
 data::Bytes widen(std::span<const std::byte> halves, const std::string& name) {
   const std::size_t count = halves.size() / sizeof(std::uint16_t);
-  const data::Memory memory = data::allocate(count * sizeof(float), "tensor '" + name + "' as f32");
+  const Memory memory = allocate(count * sizeof(float), "tensor '" + name + "' as f32");
   for (std::size_t i = 0; i < count; ++i) {
     std::uint16_t half = 0;
     std::memcpy(&half, halves.data() + i * sizeof half, sizeof half);
@@ -335,4 +335,4 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
   for (const TensorView* const tensor : order) write_elements(*tensor);
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

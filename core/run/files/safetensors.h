@@ -13,7 +13,7 @@
 #include "core/data/file.h"
 #include "core/run/files/file_writer.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Row-major, in the machine's (little-endian) byte order. The size of `bytes` follows from dtype and shape.
 struct Tensor {
@@ -53,4 +53,4 @@ void write_safetensors(ByteSink& sink, std::span<const TensorView> tensors,
                        const std::function<void(const TensorView& tensor)>& write_elements,
                        const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

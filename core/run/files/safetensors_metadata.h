@@ -6,9 +6,9 @@
 
 #include "core/data/file.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The texts of the metadata by name; empty if there are none. Throws as view_safetensors() does for the header.
 std::map<std::string, std::string> safetensors_metadata(const data::Bytes& file, const std::string& path);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

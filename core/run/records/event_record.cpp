@@ -6,7 +6,7 @@
 #include "core/base/crc32c.h"
 #include "core/base/protobuf.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 using namespace protobuf;
@@ -88,4 +88,4 @@ std::size_t record_bytes(std::string_view bytes) {
   return data > bytes.size() - frame_bytes ? bytes.size() : data + frame_bytes;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // A tag ("train/loss") and its value, which may be NaN or infinite. The file holds it as f32.
 using Scalar = std::pair<std::string, double>;
@@ -23,4 +23,4 @@ std::string scalars_record(double wall_time, std::int64_t step, std::span<const 
 // returns the length of `bytes`.
 std::size_t record_bytes(std::string_view bytes);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

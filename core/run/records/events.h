@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // In the order in which they are shown; the first is the loss. Values may be NaN or infinite.
 using Measures = std::vector<std::pair<std::string, double>>;
@@ -174,4 +174,4 @@ class Consumer {
   virtual bool wants_live_measures() const { return false; }
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

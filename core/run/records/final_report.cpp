@@ -18,58 +18,24 @@
 #include "core/run/records/shown_measures.h"
 #include "core/run/records/spread.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
-constexpr std::string_view bold = "\x1b[1m", green = "\x1b[1;32m", yellow = "\x1b[1;33m", red = "\x1b[1;31m",
-                           plain = "\x1b[0m";
+constexpr std::string_view green = "\x1b[1;32m", yellow = "\x1b[1;33m", red = "\x1b[1;31m", plain = "\x1b[0m";
 constexpr std::size_t shown_values = 8;    // of one parameter
 constexpr std::size_t shown_members = 16;  // members with a row of their own
 constexpr std::size_t most_columns = 8;    // in a table of members
 
 using Row = std::vector<std::string>;
 
-std::string pad(const std::string& text, int width, bool left) {
-  const auto gap = static_cast<std::size_t>(std::max(0, width - display_width(text)));
-  return left ? text + std::string(gap, ' ') : std::string(gap, ' ') + text;
-}
+// Whether the table fits into `columns` columns of a terminal.
+bool fits(const std::vector<Row>& rows, int columns) { return columns <= 0 || columns_of_table(rows) <= columns; }
 
-// The widths of a table's columns.
-std::vector<int> widths_of(const std::vector<Row>& rows) {
-  std::vector<int> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
-  }
-  return widths;
-}
-
-// Whether the table's lines, with two spaces before every column, fit into `columns` columns of a terminal.
-bool fits(const std::vector<Row>& rows, int columns) {
-  int width = 0;
-  for (const int column : widths_of(rows)) width += 2 + column;
-  return columns <= 0 || width <= columns;
-}
-
-// Left-aligned names, right-aligned numbers; the first rows are the heading. Columns that do not fit into the terminal
-// are below the others.
+// Left-aligned names, right-aligned numbers; the first rows are the heading.
 std::string table(const std::vector<Row>& rows, bool color, int columns, std::size_t headings = 1) {
-  const std::vector<int> widths = widths_of(rows);
-  std::string text;
-  for (const std::vector<std::size_t>& band : bands_of(widths, columns)) {
-    if (!text.empty()) text += "\n";
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      std::string line;
-      for (const std::size_t i : band) line += "  " + pad(i < rows[r].size() ? rows[r][i] : "", widths[i], i == 0);
-      line.erase(line.find_last_not_of(' ') + 1);
-      text += color && r < headings ? std::string(bold) + line + std::string(plain) + "\n" : line + "\n";
-    }
-  }
-  return text;
-}
-
-std::string plural(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", with_commas(count), noun, count == 1 ? "" : "s");
+  std::vector<bool> right(rows.front().size(), true);
+  right.front() = false;
+  return in_columns(rows, right, columns, color ? headings : 0);
 }
 
 std::string outcome(const Ended& ended) {
@@ -82,13 +48,13 @@ std::string outcome(const Ended& ended) {
 }
 
 std::string headline(const Ended& ended, bool color) {
-  std::string text = fmt::format("{} after {}", outcome(ended), plural(ended.steps, "step"));
+  std::string text = fmt::format("{} after {}", outcome(ended), counted(ended.steps, "step"));
   if (const std::int64_t skipped = ended.steps_skipped(); skipped > 0) {
     text += ended.members.size() == 1 ? fmt::format(", {} of them skipped", with_commas(skipped))
                                       : fmt::format(", {} skipped by members", with_commas(skipped));
   }
-  text += fmt::format(" ({}, {}", ended.epochs == 0 ? "less than an epoch" : plural(ended.epochs, "epoch"),
-                      plural(ended.examples_seen, "example"));
+  text += fmt::format(" ({}, {}", ended.epochs == 0 ? "less than an epoch" : counted(ended.epochs, "epoch"),
+                      counted(ended.examples_seen, "example"));
   if (ended.examples_skipped > 0) text += fmt::format(", {} skipped", with_commas(ended.examples_skipped));
   text += ") in " + duration(ended.seconds) + "\n";
   if (!color) return text;
@@ -107,21 +73,18 @@ std::vector<Row> transposed(const std::vector<Row>& rows) {
 }
 
 // Why the training split has no value where others have one: a sentence, or nothing.
-std::string of_evaluations_alone(const std::vector<ShownMeasures>& all) {
+std::string of_evaluations_alone(const MeasureTable& measures) {
   constexpr std::ptrdiff_t most = 6;  // that are named
   std::vector<std::string> names;
-  std::set<std::string> of_train;
   bool has_train = false;
-  for (const ShownMeasures& of_split : all) {
-    if (of_split.split != "train") continue;
-    has_train = true;
-    for (const auto& entry : *of_split.measures) of_train.insert(entry.first);
-  }
-  for (const ShownMeasures& of_split : all) {
-    for (const auto& entry : *of_split.measures) {
-      if (!of_train.insert(entry.first).second) continue;
-      names.push_back(entry.first);
+  for (std::size_t i = 0; i < measures.names.size(); ++i) {
+    bool is_of_train = false;
+    for (std::size_t r = 0; r < measures.rows.size(); ++r) {
+      if (measures.rows[r].split != "train") continue;
+      has_train = true;
+      is_of_train = is_of_train || measures.values[r][i].has_value();
     }
+    if (!is_of_train) names.push_back(measures.names[i]);
   }
   if (!has_train || names.empty()) return "";
   const bool one = names.size() == 1;
@@ -132,30 +95,19 @@ std::string of_evaluations_alone(const std::vector<ShownMeasures>& all) {
                      one ? "that" : "those");
 }
 
+std::string cell_of(const std::optional<double>& value) { return value ? compact(*value) : "-"; }
+
 // A table with a row for each split, or a row for each measure if that would be too wide.
 std::string measures_table(const Ended& ended, const MemberEnded& member, bool color, int columns) {
-  Row heading{""};
-  std::set<std::string> known;
-  const std::vector<ShownMeasures> all = shown_measures(ended, member);
-  for (const ShownMeasures& of_split : all) {
-    for (const auto& [name, value] : *of_split.measures) {
-      if (known.insert(name).second) heading.push_back(name);
-    }
+  const MeasureTable measures = measure_table(ended, member);
+  if (measures.names.empty()) return "";
+  std::vector<Row> rows{{""}};
+  for (const std::string& name : measures.names) rows.front().push_back(with_class(name, ended.classes));
+  for (std::size_t r = 0; r < measures.rows.size(); ++r) {
+    Row& row = rows.emplace_back(Row{measures.rows[r].name});
+    for (const std::optional<double>& value : measures.values[r]) row.push_back(cell_of(value));
   }
-  if (heading.size() == 1) return "";
-  Row shown = heading;
-  for (std::string& name : shown) name = with_class(name, ended.classes);
-  std::vector<Row> rows{shown};
-  for (const ShownMeasures& of_split : all) {
-    Row row{of_split.name};
-    const std::map<std::string, double> values(of_split.measures->begin(), of_split.measures->end());
-    for (std::size_t i = 1; i < heading.size(); ++i) {
-      const auto found = values.find(heading[i]);
-      row.push_back(found == values.end() ? "-" : compact(found->second));
-    }
-    rows.push_back(std::move(row));
-  }
-  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color, columns) + of_evaluations_alone(all);
+  return "\n" + table(fits(rows, columns) ? rows : transposed(rows), color, columns) + of_evaluations_alone(measures);
 }
 
 // The confusion matrix of the last split that has one under the checkpoint used by default, if it has few enough
@@ -195,7 +147,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
       Row row{shown_name(c.parameter) + index, value_at(c.initial, i), value_at(c.learned, i)};
       if (with_truth) row.push_back(value_at(c.truth, i));
       const std::optional<double> d = distance(c.learned, reference, i);
-      row.push_back(d ? compact(*d) : "-");
+      row.push_back(cell_of(d));
       rows.push_back(std::move(row));
     }
     if (shown < count) {
@@ -214,35 +166,17 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, bool wi
   return "\n" + table(rows, color, columns) + below;
 }
 
-// One measure of all members that have it.
-struct Column {
-  std::string group, name;  // the split, or the measure that selects the best checkpoint
-  std::vector<std::optional<double>> values;
-};
-
-std::vector<Column> columns_of(const Ended& ended) {
-  std::vector<Column> columns;
-  const auto set = [&](const std::string& group, const std::string& name, std::size_t member, double value) {
-    auto found = std::find_if(columns.begin(), columns.end(),
-                              [&](const Column& column) { return column.group == group && column.name == name; });
-    if (found == columns.end()) found = columns.insert(columns.end(), {group, name, {}});
-    found->values.resize(ended.members.size());
-    found->values[member] = value;
-  };
-  bool has_best = false;
-  for (const char* const checkpoint : {"best", "last"}) {
-    for (const char* const split : {"train", "validation", "test"}) {
-      for (std::size_t m = 0; m < ended.members.size(); ++m) {
-        for (const ShownMeasures& shown : shown_measures(ended, ended.members[m])) {
-          if (shown.split != split || shown.checkpoint != checkpoint) continue;
-          has_best = has_best || shown.checkpoint == "best";
-          for (const auto& [measure, value] : *shown.measures) set(shown.name, measure, m, value);
-        }
-      }
+// The measures of all members. Without best checkpoints, also the best values.
+std::vector<MemberColumn> columns_of(const Ended& ended) {
+  std::vector<MemberColumn> columns = member_columns(ended);
+  if (!columns.empty() && columns.front().checkpoint == "best") return columns;
+  for (std::size_t m = 0; m < ended.members.size(); ++m) {
+    const std::optional<Best>& best = ended.members[m].best;
+    if (!best) continue;
+    if (columns.empty() || columns.back().group != "best" || columns.back().name != best->metric) {
+      columns.push_back({"", "best", best->metric, std::vector<std::optional<double>>(ended.members.size())});
     }
-  }
-  for (std::size_t m = 0; m < ended.members.size() && !has_best; ++m) {
-    if (const auto& best = ended.members[m].best) set("best", best->metric, m, best->value);
+    columns.back().values[m] = best->value;
   }
   return columns;
 }
@@ -258,7 +192,7 @@ std::vector<std::string> names_of_keys(const std::vector<std::pair<std::string, 
 }
 
 // A row for each member, with a column for each key in which they differ and for each measure.
-std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& columns) {
+std::vector<Row> rows_by_member(const Ended& ended, const std::vector<MemberColumn>& columns) {
   Row groups{""}, names{""};
   for (std::string& name : names_of_keys(ended.members.front().varied)) {
     groups.emplace_back("");
@@ -272,7 +206,7 @@ std::vector<Row> rows_by_member(const Ended& ended, const std::vector<Column>& c
   for (std::size_t m = 0; m < ended.members.size(); ++m) {
     Row& row = rows.emplace_back(Row{fmt::format("member {}", m)});
     for (const auto& [path, value] : ended.members[m].varied) row.push_back(shown_name(value));
-    for (const Column& column : columns) row.push_back(column.values[m] ? compact(*column.values[m]) : "-");
+    for (const MemberColumn& column : columns) row.push_back(cell_of(column.values[m]));
   }
   return rows;
 }
@@ -293,10 +227,10 @@ std::string differences(const Ended& ended, const std::set<std::int64_t>& member
 }
 
 // A row for each measure, with the best and the worst members, which are added to `shown`.
-std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::vector<std::string>& classes,
+std::vector<Row> rows_by_measure(const std::vector<MemberColumn>& columns, const std::vector<std::string>& classes,
                                  std::set<std::int64_t>& shown) {
   std::vector<Row> rows{{"", "best", "median", "worst"}};
-  for (const Column& column : columns) {
+  for (const MemberColumn& column : columns) {
     MeasureOfMembers measure{column.name, {}, {}};
     for (std::size_t m = 0; m < column.values.size(); ++m) {
       if (column.values[m]) measure.add(static_cast<std::int64_t>(m), *column.values[m]);
@@ -311,7 +245,7 @@ std::vector<Row> rows_by_measure(const std::vector<Column>& columns, const std::
 }
 
 std::string members_table(const Ended& ended, bool color, int terminal_columns) {
-  const std::vector<Column> columns = columns_of(ended);
+  const std::vector<MemberColumn> columns = columns_of(ended);
   if (columns.empty()) return "";
   if (ended.members.size() <= shown_members) {
     const std::vector<Row> rows = rows_by_member(ended, columns);
@@ -489,4 +423,4 @@ std::string how_to_continue(const Ended& ended) {
                      printable(shell_quoted(ended.run_dir)));
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

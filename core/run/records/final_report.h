@@ -6,7 +6,7 @@
 
 #include "core/run/records/events.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Returns status, steps and time; a table of the final measures of each split; learned and true values (long parameters
 // abbreviated); and the run folder. For an ensemble, the table shows its members; or the best, the median and the worst
@@ -26,4 +26,4 @@ std::string confusion_text(const std::vector<std::vector<double>>& matrix, const
 // A line for a stopped run: what was saved, and the command that continues the run. Empty for other runs.
 std::string how_to_continue(const Ended& ended);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

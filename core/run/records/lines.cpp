@@ -11,7 +11,7 @@
 #include "core/base/utf8.h"
 #include "core/run/records/spread.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 constexpr int number_width = 7;  // the width of most numbers that compact() formats
@@ -211,4 +211,4 @@ std::vector<Line> EventLines::operator()(const Event& event) {
   return lines;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

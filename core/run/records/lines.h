@@ -8,7 +8,7 @@
 
 #include "core/run/records/events.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Five significant digits, usually in six or seven columns: "0.43210", "12.345", "1234.5", "4.3210e-05", "nan".
 std::string compact(double value);
@@ -69,4 +69,4 @@ class EventLines {
   bool verbose_;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -4,9 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // Returns a list for each true class. Without example weights the numbers are counts.
 nlohmann::ordered_json matrix_json(const std::vector<std::vector<double>>& matrix);
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

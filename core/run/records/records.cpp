@@ -15,7 +15,7 @@
 #include "core/run/records/final_report.h"
 #include "core/run/records/matrix_json.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -409,4 +409,4 @@ std::vector<std::string> Records::missing() const {
   return sentences;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -12,7 +12,7 @@
 #include "core/run/records/lines.h"
 #include "core/run/records/tensorboard.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The lines that an event adds to metrics.jsonl, with their ends: one for each member, none for most events. Numbers
 // read back exactly. A number that is not finite is written as null, and "finite" is then false.
@@ -67,4 +67,4 @@ class Records : public Consumer {
   bool is_silent_ = false;
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

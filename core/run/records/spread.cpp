@@ -6,7 +6,7 @@
 
 #include "core/spec/spec.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 void MeasureOfMembers::add(std::int64_t member, double value) {
   values.push_back(value);
@@ -45,4 +45,4 @@ Measures medians_of(const std::vector<MeasureOfMembers>& all) {
   return medians;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

@@ -7,7 +7,7 @@
 
 #include "core/run/records/events.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 // The spread of one measure. NaN is worse than every number.
 struct Spread {
@@ -44,4 +44,4 @@ MemberSummary summary_of(const std::vector<E>& of_members) {
   return {all.front().spread(), medians_of(all)};
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

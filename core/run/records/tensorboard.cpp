@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 namespace {
 
 constexpr std::string_view file_prefix = "events.out.tfevents.", file_suffix = ".pmaptrain", member_prefix = "member-";
@@ -139,4 +139,4 @@ std::vector<std::string> TensorBoard::missing() const {
   return sentences;
 }
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

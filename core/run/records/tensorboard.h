@@ -12,7 +12,7 @@
 #include "core/run/records/event_record.h"
 #include "core/run/records/events.h"
 
-namespace pmaptrain::train {
+namespace pmaptrain::run {
 
 inline constexpr std::string_view tensorboard_folder = "tensorboard";
 
@@ -43,4 +43,4 @@ class TensorBoard {
   std::deque<AppendFile> files_;  // by member
 };
 
-}  // namespace pmaptrain::train
+}  // namespace pmaptrain::run

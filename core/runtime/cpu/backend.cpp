@@ -37,7 +37,8 @@ class CpuPlanned final : public Planned {
   PlanReport make_report(std::size_t entry) const override {
     const KernelFactory kernels{options_.kernels, options_.make_kernel};
     const BoundPlan bound(plans_.entries[entry], kernels);
-    return {report_of(bound.plan(), bound).rows, parallelism_of(bound.plan(), bound), bytes_sent(bound)};
+    return {report_of(bound.plan(), bound).rows, parallelism_of(bound.plan(), bound), bytes_sent(bound),
+            bound.plan().program, rank_steps_of(bound.plan())};
   }
 
   const CpuBackendOptions options_;
@@ -83,7 +84,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
       sum_of(product_of(sizes.transient_copies(), sizes.packed), product_of(workers, sum_of(sizes.scratch, commands)));
   const std::size_t total = sum_of(sizes.total(), product_of(workers, commands));
   const std::size_t named = needs.total();
-  needs.temporaries = total > named ? total - named : 0;
+  needs.activations = total > named ? total - named : 0;
   // The plan, the model and the config grow with the program; together they take about as much memory as the program. A
   // parameter inside a bucket adds no equations to the program, but its layer takes memory in the config and the model.
   constexpr std::size_t bytes_of_layer = 7 << 10;

@@ -159,9 +159,8 @@ std::optional<Extent> BoundPlan::extent_in_bucket(const Instruction& instruction
     own.count = std::min(extent.first + extent.count - written.bucket_begin, written.elements) - own.first;
     own.chunked_elements = written.elements;
   }
-  if (combine != nullptr && combine->received >= 0) {
-    const std::int64_t all = written.bucket_elements > 0 ? written.bucket_elements : written.elements;
-    const IndexRange range = range_of_process(share_, all, share_.process(), combine->sliced);
+  if (combine != nullptr && combine->step == ReduceCombine::Step::tree) {
+    const IndexRange range = combine->ranks->own;
     const std::int64_t end = std::min(own.first + own.count, range.first + range.count - written.bucket_begin);
     own.first = std::max(own.first, range.first - written.bucket_begin);
     own.count = end - own.first;
@@ -314,9 +313,9 @@ void BoundPlan::bind(const ProductInParts& parts, const Instruction& instruction
     scatter.count = bytes(part) / scatter.bytes;
     into.push_back({&instruction, scatter});
   };
-  if (!parts.of_process) return sum_runs(runs, begin);
+  if (parts.ranks == nullptr) return sum_runs(runs, begin);
   const AxisSet axes = axes_of_rows(plan_, parts);
-  for (const Contribution& sum : contributions_to(axes, parts.sum->op.axes(), parts.own_only)) {
+  for (const Contribution& sum : parts.ranks->sums) {
     if (sum.owner != share_.process() || sum.result != to.extent.instance) continue;
     std::vector<IndexRange> own;
     for (const IndexRange& run : runs) {

@@ -69,10 +69,6 @@ class BoundPlan {
   // The same for the rows of a piece, which are those of some instances.
   void bind_rows(const ReduceCombine& combine, const Instruction& instruction, Binding to, std::vector<Command>& into);
   void bind(const Communicate& communicate, const Instruction& instruction, Binding to, std::vector<Command>& into);
-  // Add the messages for values of a Communicate, by their kind.
-  void bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command);
-  void bind_scatter(const Communicate::Values& values, Binding to, RunCommunication& command);
-  void bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command);
   void bind(const Exchange& exchange, const Instruction& instruction, Binding to, std::vector<Command>& into);
   // The copies of an all_slice, each of the part of an array that is a device's own.
   void bind_own_parts(const Exchange& slice, const Instruction& instruction, Binding to, std::vector<Command>& into);
@@ -96,17 +92,10 @@ class BoundPlan {
   // list stores them once per group and not for each device, which would need quadratic memory.
   struct GroupAddresses {
     std::size_t first_pointer = 0, count = 0;
-    std::span<const TreeNode> tree = {};  // see CollectiveCall
     // The first instance of the group that has been bound. If all devices of a group receive the same, the others copy
     // its result.
     std::optional<std::int64_t> first_instance;
   };
-  using AddressesByGroup = std::map<std::int64_t, GroupAddresses>;  // by the index of the group
-  // The entry of `groups` for the group of `device` along the axes `along`. A new entry gets the addends that
-  // addends() returns.
-  template <class F>
-  GroupAddresses& addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups, CommandList& list,
-                                     F&& addends) const;
   // The command that computes the result of instance number `i`, which belongs to `device`.
   RunExchange exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group, std::int64_t i,
                           Binding to);
@@ -127,9 +116,10 @@ class BoundPlan {
   static Addends as_tree(const std::vector<Addend>& addends);
   // The sums of all processes for the result that belongs to `device`.
   Addends sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
-  // The contributions of processes to a reduction, with their slices. `own_only`: see ReduceCombine; then those of
-  // other processes have slices of `received`.
-  std::vector<Contribution> contributions_to(AxisSet axes, AxisSet along, bool own_only) const;
+  // Those of the two that the step of the reduction adds.
+  Addends addends_or_sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const;
+  // The address of an element of a buffer, counted from the begin of its first slice.
+  Address address_in(int index, std::int64_t element) const;
   // The address of a contribution in buffer `index`; in a chunk of its first element.
   Address contribution(int index, const Contribution& which, const Extent& extent) const;
   void add_reduce(const Equation& equation, const Addends& addends, Address result, std::int64_t elements, DType dtype,

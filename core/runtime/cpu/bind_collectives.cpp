@@ -41,7 +41,7 @@ std::vector<BoundPlan::Addend> BoundPlan::addends_of(const ReduceCombine& combin
   const std::size_t skipped =
       extent.kind == Extent::Kind::chunk ? count_of(extent.first) * size_of(buffer(combine.operand).dtype) : 0;
   for (std::int64_t other : mesh.group(device, along)) {
-    if (combine.step == ReduceCombine::Step::own_blocks && !share_.has_device(other)) continue;
+    if (combine.step == ReduceCombine::Step::own_sums && !share_.has_device(other)) continue;
     Address addend = slice_of_device(combine.operand, other);
     addend.offset += skipped;
     const std::int64_t instance = mesh.position(other, combine.axes);
@@ -61,34 +61,26 @@ BoundPlan::Addends BoundPlan::as_tree(const std::vector<Addend>& addends) {
   return all;
 }
 
-std::vector<Contribution> BoundPlan::contributions_to(AxisSet axes, AxisSet along, bool own_only) const {
-  std::vector<Contribution> all = sums_of_processes(share_, axes, along);
-  std::int64_t own = 0, others = 0;
-  for (Contribution& each : all) {
-    if (own_only) each.slice = each.owner == share_.process() ? own++ : others++;
-  }
-  return all;
-}
-
 BoundPlan::Addends BoundPlan::sums_of(const ReduceCombine& combine, std::int64_t device, const Extent& extent) const {
   const std::int64_t result = plan_.program->mesh.position(device, combine.axes - combine.equation->op.axes());
   Addends sums;
-  for (const Contribution& sum : contributions_to(combine.axes, combine.equation->op.axes(), combine.received >= 0)) {
+  for (const Contribution& sum : combine.ranks->sums) {
     if (sum.result != result) continue;
     sums.tree.push_back({1, sum.leaves});
-    if (combine.received < 0 || sum.owner == share_.process()) {
+    if (!combine.ranks->in_parts || sum.owner == share_.process()) {
       sums.addresses.push_back(contribution(combine.operand, sum, extent));
       continue;
     }
     const Buffer& received = buffer(combine.received);
-    const Buffer& own = buffer(combine.operand);
-    const std::int64_t all = own.bucket_elements > 0 ? own.bucket_elements : own.elements;
-    const std::int64_t first = range_of_process(share_, all, share_.process(), combine.sliced).first;
-    Address address{base_of(received), received.offset + count_of(sum.slice) * received.stride()};
-    address.offset += count_of(own.bucket_begin + extent.first - first) * size_of(received.dtype);
-    sums.addresses.push_back(address);
+    const std::int64_t first = buffer(combine.operand).bucket_begin + extent.first - combine.ranks->own.first;
+    sums.addresses.push_back(address_in(combine.received, sum.slice * received.elements + first));
   }
   return sums;
+}
+
+Address BoundPlan::address_in(int index, std::int64_t element) const {
+  const Buffer& b = buffer(index);
+  return {base_of(b), b.offset + count_of(element) * size_of(b.dtype)};
 }
 
 Address BoundPlan::contribution(int index, const Contribution& which, const Extent& extent) const {
@@ -117,8 +109,8 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
   if (to.extent.kind == Extent::Kind::piece && to.extent.rows_per_instance > 0) {
     return bind_rows(combine, instruction, to, into);
   }
-  if (combine.step == ReduceCombine::Step::own_blocks) {
-    for (const Contribution& sum : contributions_to(combine.axes, along, combine.own_only)) {
+  if (combine.step == ReduceCombine::Step::own_sums) {
+    for (const Contribution& sum : combine.ranks->sums) {
       if (sum.owner != share_.process()) continue;
       const std::int64_t device = mesh.device_at(sum.result, combine.axes - along);
       std::vector<Addend> addends = addends_of(combine, device, to.extent);
@@ -128,22 +120,17 @@ void BoundPlan::bind(const ReduceCombine& combine, const Instruction& instructio
     }
     return;
   }
-  const auto addends = [&](std::int64_t device) {
-    return combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, to.extent)
-                                                     : as_tree(addends_of(combine, device, to.extent));
-  };
-  AddressesByGroup groups;
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    if (is_reduce_scatter(equation.op)) {
-      const GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] { return addends(device); });
-      into.push_back(
-          {&instruction, exchange_of({&equation, 0, combine.operand, combine.result}, device, group, i, to)});
-    } else {
-      add_reduce(equation, addends(device), slice_of(combine.result, i, to.extent), elements, result.dtype, instruction,
-                 to, into);
-    }
+    add_reduce(equation, addends_or_sums_of(combine, device, to.extent), slice_of(combine.result, i, to.extent),
+               elements, result.dtype, instruction, to, into);
   }
+}
+
+BoundPlan::Addends BoundPlan::addends_or_sums_of(const ReduceCombine& combine, std::int64_t device,
+                                                 const Extent& extent) const {
+  return combine.step == ReduceCombine::Step::tree ? sums_of(combine, device, extent)
+                                                   : as_tree(addends_of(combine, device, extent));
 }
 
 // The rows of each instance are a chunk of it.
@@ -165,88 +152,33 @@ void BoundPlan::bind_rows(const ReduceCombine& combine, const Instruction& instr
     const std::int64_t device = mesh.device_at(chunk.instance, chunk.axes);
     Address target = begin;
     target.offset += count_of((row - to.extent.first) * width) * size_of(result.dtype);
-    add_reduce(*combine.equation,
-               combine.step == ReduceCombine::Step::sums ? sums_of(combine, device, chunk)
-                                                         : as_tree(addends_of(combine, device, chunk)),
-               target, chunk.count, result.dtype, instruction, to, into);
+    add_reduce(*combine.equation, addends_or_sums_of(combine, device, chunk), target, chunk.count, result.dtype,
+               instruction, to, into);
     row += count;
   }
 }
 
-void BoundPlan::bind_whole(const Communicate::Values& values, Binding to, RunCommunication& command) {
-  const bool joins = values.kind == Communicate::Kind::join;
-  const bool moves = joins || values.kind == Communicate::Kind::instances;
-  const std::vector<Contribution> all =
-      moves ? instances_of_processes(share_, values.axes) : sums_of_processes(share_, values.axes, values.along);
-  const Buffer& from = buffer(values.from);
-  const std::size_t bytes = joins ? count_of(from.elements) * size_of(from.dtype) : buffer(values.to).stride();
-  for (const Contribution& each : all) {
-    if (each.slice < 0) continue;
-    Address own = address(values.to, to.extent);
-    own.offset += count_of(each.slice) * bytes;
-    if (moves && each.owner == share_.process()) {
-      command.copies.push_back(
-          {to.list.add(slice_of_device(values.from, share_.own_device(each.result, values.axes).value())), bytes, 1});
-      to.list.add(own);
-    }
-    const std::size_t pointer = to.list.add(own);
-    if (each.owner != share_.process()) {
-      command.receives.push_back({each.owner, pointer, bytes});
-      continue;
-    }
-    for (const int reader : each.readers) command.sends.push_back({reader, pointer, bytes});
-  }
-}
-
-void BoundPlan::bind_scatter(const Communicate::Values& values, Binding to, RunCommunication& command) {
-  const Buffer &sums = buffer(values.from), &received = buffer(values.to);
-  const std::size_t size = size_of(sums.dtype);
-  for (const Contribution& each : contributions_to(values.axes, values.along, true)) {
-    if (each.owner != share_.process()) {
-      const std::size_t pointer = to.list.add(contribution(values.to, each, to.extent));
-      command.receives.push_back({each.owner, pointer, received.stride()});
-      continue;
-    }
-    for (const int reader : each.readers) {
-      const IndexRange range = range_of_process(share_, sums.elements, reader, values.sliced);
-      Address part = contribution(values.from, each, to.extent);
-      part.offset += count_of(range.first) * size;
-      command.sends.push_back({reader, to.list.add(part), count_of(range.count) * size});
-    }
-  }
-}
-
-void BoundPlan::bind_gather(const Communicate::Values& values, Binding to, RunCommunication& command) {
-  const Buffer& result = buffer(values.to);
-  const auto message_of = [&](int owner, int other) {
-    const IndexRange range = range_of_process(share_, result.elements, owner, values.sliced);
-    Address part{base_of(result), result.offset + count_of(range.first) * size_of(result.dtype)};
-    return RunCommunication::Message{other, to.list.add(part), count_of(range.count) * size_of(result.dtype)};
-  };
-  for (const int other : processes_that_read(share_, share_.process(), values.sliced)) {
-    if (other == share_.process()) continue;
-    command.sends.push_back(message_of(share_.process(), other));
-    command.receives.push_back(message_of(other, other));
-  }
-}
-
-// Messages to one process are sent in the order of the values and of their contributions, in which that process
-// receives them.
+// Messages to one process are sent in the order of the values, in which that process receives them.
 void BoundPlan::bind(const Communicate& communicate, const Instruction& instruction, Binding to,
                      std::vector<Command>& into) {
   RunCommunication command;
   command.transport = transport_;
   for (const Communicate::Values& values : communicate.values) {
-    switch (values.kind) {
-      case Communicate::Kind::instances:
-      case Communicate::Kind::join:
-      case Communicate::Kind::sums: bind_whole(values, to, command); break;
-      case Communicate::Kind::scatter: bind_scatter(values, to, command); break;
-      case Communicate::Kind::gather: bind_gather(values, to, command); break;
+    const Buffer& from = buffer(values.from);
+    for (const Contribution& each : values.instances) {
+      if (each.owner != share_.process()) continue;
+      const std::int64_t device = share_.own_device(each.result, values.axes).value();
+      command.copies.push_back({to.list.add(slice_of_device(values.from, device)), from.slice_bytes(), 1});
+      to.list.add(address_in(values.to, each.slice * from.elements));
     }
+    const auto add = [&](const RankMessage& message, int index, std::vector<RunCommunication::Message>& all) {
+      all.push_back({message.other + first_process_, to.list.add(address_in(index, message.elements.first)),
+                     count_of(message.elements.count) * size_of(from.dtype)});
+    };
+    const int sent = values.instances.empty() ? values.from : values.to;
+    for (const RankMessage& message : values.messages.sends) add(message, sent, command.sends);
+    for (const RankMessage& message : values.messages.receives) add(message, values.to, command.receives);
   }
-  for (RunCommunication::Message& message : command.sends) message.process += first_process_;
-  for (RunCommunication::Message& message : command.receives) message.process += first_process_;
   command.outgoing.reserve(command.sends.size());
   command.incoming.reserve(command.receives.size());
   into.push_back({&instruction, std::move(command)});
@@ -258,18 +190,6 @@ Address BoundPlan::slice_of(int index, std::int64_t i, const Extent& extent) con
   return slice;
 }
 
-template <class F>
-BoundPlan::GroupAddresses& BoundPlan::addresses_of_group(std::int64_t device, AxisSet along, AddressesByGroup& groups,
-                                                         CommandList& list, F&& addends) const {
-  const Mesh& mesh = plan_.program->mesh;
-  const auto [group, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
-  if (is_new) {
-    const Addends all = addends();
-    group->second = {list.add(all.addresses), all.addresses.size(), list.keep(all.tree), {}};
-  }
-  return group->second;
-}
-
 RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device, const GroupAddresses& group,
                                    std::int64_t i, Binding to) {
   const Equation& equation = *exchange.equation;
@@ -277,7 +197,6 @@ RunExchange BoundPlan::exchange_of(const Exchange& exchange, std::int64_t device
   command.operand = &plan_.program->type(equation.operands[exchange.index]);
   command.result = &plan_.program->type(equation.results[exchange.index]);
   command.devices = group.count;
-  command.tree = group.tree;
   command.position = plan_.program->mesh.position(device, equation.op.axes());
   command.result_pointer = to.list.add(slice_of(exchange.result, i, to.extent));
   return command;
@@ -312,23 +231,21 @@ void BoundPlan::bind(const Exchange& exchange, const Instruction& instruction, B
   }
   const AxisSet along = exchange.equation->op.axes();
   const bool is_same = exchange.equation->op.rules().communication == Communication::gather;
-  AddressesByGroup groups;
+  std::map<std::int64_t, GroupAddresses> groups;  // by the index of the group
   for (std::int64_t i = 0; i < to.extent.instances(); ++i) {
     const std::int64_t device = mesh.device_at(to.extent.instance + i, to.extent.axes);
-    GroupAddresses& group = addresses_of_group(device, along, groups, to.list, [&] {
+    const auto [known, is_new] = groups.try_emplace(mesh.position(device, mesh.all() - along));
+    GroupAddresses& group = known->second;
+    if (is_new) {
       std::vector<Address> all;
-      for (std::int64_t other : mesh.group(device, along)) {
-        if (operand.contributions == 0) {
-          all.push_back(slice_of_device(exchange.operand, other));
-          continue;
-        }
+      for (const std::int64_t other : mesh.group(device, along)) {
         const AxisSet varying = plan_.program->type(exchange.equation->operands[exchange.index]).varying;
-        Contribution instance;
-        instance.slice = mesh.position(other, varying);
-        all.push_back(contribution(exchange.operand, instance, Extent()));
+        all.push_back(operand.contributions == 0
+                          ? slice_of_device(exchange.operand, other)
+                          : address_in(exchange.operand, mesh.position(other, varying) * operand.elements));
       }
-      return Addends{all, {}};
-    });
+      group = {to.list.add(all), all.size(), {}};
+    }
     if (is_same && group.first_instance) {
       StridedCopy copy{to.list.add(slice_of(exchange.result, *group.first_instance, to.extent)), result.slice_bytes(),
                        1};

@@ -28,7 +28,7 @@ void run(RunExchange& command, CommandList& list, std::byte*) {
     list.operand_arrays[i] = {command.operand, list.pointers[command.first_pointer + i]};
   const std::span<const ConstArray> operands = std::span(list.operand_arrays).first(command.devices);
   const Array result{command.result, list.pointers[command.result_pointer]};
-  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}, command.tree});
+  command.function(command.op, {{&operands, 1}, command.position, {&result, 1}, {}});
 }
 
 void run(RunCommunication& command, CommandList& list, std::byte*) {

@@ -64,7 +64,7 @@ struct Reduce {
   std::size_t first_pointer = 0;
   const Type* type = nullptr;  // owned by the list
   std::size_t addends = 0;
-  std::span<const TreeNode> tree = {};  // owned by the list, as in RunExchange
+  std::span<const TreeNode> tree = {};  // owned by the list
 };
 // Computes what device `position` of a group of `devices` devices receives in a collective. Pointers: the operands of
 // all devices of the group, which several commands may share. `result_pointer` is the index of the result's pointer.
@@ -75,7 +75,6 @@ struct RunExchange {
   const Type *operand = nullptr, *result = nullptr;  // owned by the program
   std::size_t devices = 0;
   std::int64_t position = 0;
-  std::span<const TreeNode> tree = {};
 };
 // Exchanges messages with other processes. A message is `bytes` bytes at a pointer.
 struct RunCommunication {

@@ -30,9 +30,6 @@ constexpr std::int64_t few_pieces = 4;
 // The smallest number of rows of a piece in any program. With fewer rows no library is efficient.
 constexpr std::int64_t piece_rows = 4;
 
-// Chunks begin at multiples of this many elements.
-constexpr std::int64_t chunk_unit = 64;
-
 // The number of rows that a value of this type has on all devices; 0 for a scalar.
 std::int64_t rows_of(const Program& program, const Type& type) {
   return type.shape.empty() ? 0 : type.shape.front() * program.mesh.group_size(type.varying);
@@ -173,53 +170,6 @@ bool is_chunked_by_rows(const Program& program, const Equation& equation) {
 Value chunked_value(const Program& program, const Equation& equation) {
   const bool by_rows = !equation.op.rules().elementwise && is_chunked_by_rows(program, equation);
   return by_rows ? equation.operands.front() : equation.results.front();
-}
-
-std::int64_t chunk_count(std::int64_t elements) {
-  return std::clamp<std::int64_t>(elements / least_chunk_elements, 1, most_chunks);
-}
-
-std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk) {
-  const std::int64_t step = chunked.chunks * chunk_unit;
-  const std::int64_t size = (chunked.elements + step - 1) / step * chunk_unit;
-  return std::min(chunked.elements, chunk * size);
-}
-
-IndexRange range_of_process(const Share& share, std::int64_t elements, int process, AxisSet sliced) {
-  const std::int64_t part = elements / share.mesh().group_size(sliced);
-  const IndexRange read = share.instances(sliced, process);
-  const std::vector<int> readers = processes_that_read(share, process, sliced);
-  const auto number = std::find(readers.begin(), readers.end(), process) - readers.begin();
-  const IndexRange own =
-      elements_of_process(read.count * part, static_cast<int>(number), static_cast<int>(readers.size()));
-  return {read.first * part + own.first, own.count};
-}
-
-std::vector<int> processes_that_read(const Share& share, int process, AxisSet sliced) {
-  const IndexRange own = share.instances(sliced, process);
-  std::vector<int> readers;
-  for (int other = 0; other < share.processes(); ++other) {
-    if (share.instances(sliced, other) == own) readers.push_back(other);
-  }
-  return readers;
-}
-
-bool divides_readers(const Share& share, AxisSet sliced) {
-  for (int process = 0; process < share.processes(); ++process) {
-    const IndexRange own = share.instances(sliced, process);
-    for (int other = 0; other < process; ++other) {
-      const IndexRange read = share.instances(sliced, other);
-      const bool have_common = read.first < own.first + own.count && own.first < read.first + read.count;
-      if (have_common && read != own) return false;
-    }
-  }
-  return true;
-}
-
-IndexRange elements_of_process(std::int64_t elements, int process, int processes) {
-  const ChunkList chunked{elements, chunk_count(elements), {}, {}};
-  const std::int64_t first = chunk_begin(chunked, process * chunked.chunks / processes);
-  return {first, chunk_begin(chunked, (process + 1) * chunked.chunks / processes) - first};
 }
 
 bool Plan::is_tiny() const { return work < tiny_work; }

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "core/analysis/distribute.h"
 #include "core/analysis/row_cut.h"
 #include "core/graph/program.h"
 
@@ -51,8 +53,7 @@ struct ProductInParts {
   std::int64_t parts = 0;
   bool of_columns = false;  // whether a part is a range of columns, which a task computes in its arena and then copies
   AxisSet apart = {};       // a kernel sums the rows of instances with equal positions along these axes
-  // Whether the result is `sums` of a ReduceCombine, and whether that has the own sums only.
-  bool of_process = false, own_only = false;
+  std::shared_ptr<const RankSum> ranks = {};  // if not null, the result is `sums` of a ReduceCombine
 };
 
 struct Copy {
@@ -81,42 +82,32 @@ struct ReducePartial {
 // Second half of a reduction, after a barrier. For each instance of the result it reduces, block by block (see
 // PlanOptions::blocks) and in index order, the accumulators of all pieces whose devices belong to the instance's group.
 // If `accumulator` is -1, it reduces the slices of `operand` of the group's devices instead, in device order.
-// psum_scatter reduces only the elements that the instance receives.
 struct ReduceCombine {
   const Equation* equation = nullptr;
   AxisSet axes;  // the addends vary over these axes
-  // If several processes carry the mesh, a reduction has three steps. `own_blocks`: each process computes the sums that
-  // it contributes (sums_of_processes); `result` has a slice for each sum, and is called `sums`. Then the processes
-  // exchange these (Communicate). `sums`: the sums of all processes, which are in `operand`, are added.
-  // If `received` is not -1, the arrays are so large that the processes reduce them in ranges (range_of_process).
-  // `sums` then has the own sums only, `received` has the range of this process of all others, and the step `sums`
-  // computes this range of the result.
-  enum class Step : std::uint8_t { all, own_blocks, sums } step = Step::all;
   int accumulator = -1;
   int operand = -1;
   int result = -1;
+  // If several processes carry the mesh, a reduction has three steps, which `ranks` describes. `own_sums`: each process
+  // computes those of its blocks; `result` has a slice for each sum, and is called `sums`. Then the processes exchange
+  // these (Communicate). `tree`: all sums are added; they are in `operand`, and if they are added in parts, those of
+  // other processes in `received`.
+  enum class Step : std::uint8_t { all, own_sums, tree } step = Step::all;
   int received = -1;
-  bool own_only = false;  // step `own_blocks`: whether the result has the own sums only
-  AxisSet sliced = {};    // as in range_of_process
+  std::shared_ptr<const RankSum> ranks = {};
 };
 
-// Sends what this process contributes to reductions and other collectives to the processes that need it, and receives
-// their contributions (core/mesh/share.h). A stage has at most one, which carries out all of its communication, so that
-// all processes exchange their messages in the same order.
+// Exchanges messages with other processes (core/analysis/distribute.h). A stage has at most one, which carries out all
+// of its communication, so that all processes exchange their messages in the same order.
 struct Communicate {
   const Equation* equation = nullptr;
-  enum class Kind : std::uint8_t {
-    instances,  // the instances of `from`, which are copied to `to`
-    join,       // likewise; they lie one after another in `to`, which is an array of all of them
-    sums,       // all `sums`, from and to the same value
-    scatter,    // the ranges of `sums` that other processes reduce; the others' sums of the own range are `to`
-    gather,     // the ranges of a result, among the processes that read them; from and to the same value
-  };
   struct Values {
-    Kind kind = Kind::sums;
     int from = -1, to = -1;
-    AxisSet axes, along;  // of the reduction; if instances are sent, `along` is empty
-    AxisSet sliced = {};  // as in range_of_process
+    RankMessages messages;
+    // If instances are moved: those of this process are first copied from `from` to their slices of `to`, from where
+    // they are sent.
+    std::vector<Contribution> instances = {};
+    AxisSet axes = {};  // over which they vary
   };
   std::vector<Values> values;
 };

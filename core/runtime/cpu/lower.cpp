@@ -26,6 +26,7 @@ Lowering::Lowering(const Program& program, const PlanOptions& options, std::int6
 Lowered Lowering::run() {
   for (const Input& input : program_.inputs) define_input(input);
   packed_sums_ = packed_sums(program_, out_.facts);
+  distribution_.emplace(program_, out_.facts, out_.rows, out_.share(), options_.private_copies);
   if (!options_.private_copies) plan_preparations();
   for (const Equation& equation : program_.equations) lower_equation(equation);
   lower_outputs();
@@ -179,7 +180,7 @@ int Lowering::complete_sum(int root) {
   define(Value{whole}, how);
   const int accumulator = add_accumulator(out_.type(root), partial.cut);
   out_.add(ReducePartial{sum, root, accumulator}, partial, partial.stage, 0);
-  out_.add(ReduceCombine{sum, type(value).varying, {}, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
+  out_.add(ReduceCombine{sum, type(value).varying, accumulator, -1, whole}, how, how.stage, numel(out_.type(root)));
   complete_sums_[root] = whole;
   return whole;
 }
@@ -238,8 +239,8 @@ void Lowering::lower_equation(const Equation& equation) {
     }
     case Communication::sum:
     case Communication::max:
-    case Communication::min:
-    case Communication::scatter: return lower_reduction(equation);
+    case Communication::min: return lower_reduction(equation, equation);
+    case Communication::scatter: return lower_psum_scatter(equation);
     case Communication::gather:
     case Communication::slice:
     case Communication::all_to_all:

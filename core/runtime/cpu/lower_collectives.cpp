@@ -5,43 +5,55 @@
 #include "core/analysis/row_cut.h"
 #include "core/graph/bucket.h"
 #include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
 #include "core/runtime/cpu/lowering.h"
 
 namespace pmaptrain::cpu {
 
 void Lowering::lower_exchange(const Equation& equation) {
   assert(loop_body_ == nullptr);  // the bodies of such loops are stages
-  for (std::size_t i = 0; i < equation.operands.size(); ++i) {
-    const Value result = equation.results[i];
-    int operand = root_to_read(equation.operands[i], -1);
-    int stage = std::max(first_readable_stage(out_.info(operand), ValueInfo()), earliest_stage(equation.operands[i]));
-    out_.read_across_pieces.insert(operand);
-    if (joins_instances(equation)) {
-      ValueInfo how = info_by_size(type(result), stage);
-      how.written_by_tasks = true;
-      define(result, how);
-      if (out_.share().is_whole()) {
-        add(Exchange{&equation, i, operand, result.id}, how, stage);
-      } else {
-        communicate(equation, {Communicate::Kind::join, operand, result.id, type(equation.operands[i]).varying, {}},
-                    stage);
-      }
-      continue;
-    }
-    if (!out_.share().is_whole() && reads_other_devices(equation.op.rules().communication)) {
-      const AxisSet axes = type(equation.operands[i]).varying;
-      const int all = add_contributions(operand, slices_of(instances_of_processes(out_.share(), axes)), stage);
-      communicate(equation, {Communicate::Kind::instances, operand, all, axes, {}}, stage++);
-      operand = all;
-    }
-    // Rows that are equal on all devices are no work for every worker.
-    const bool shares =
-        stored_axes(type(result)).empty() && out_.rows.count > 0 && out_.rows.is_cut_shape(type(result));
-    ValueInfo how = shares ? info_by_size(type(result), stage) : info_by_instance(type(result), stage);
-    how.written_by_tasks = how.storage == Storage::chunked;
-    define(result, how);
-    add(Exchange{&equation, i, operand, result.id}, how, how.stage);
+  for (std::size_t i = 0; i < equation.operands.size(); ++i) lower_exchange(equation, i, equation.operands[i]);
+}
+
+void Lowering::lower_exchange(const Equation& equation, std::size_t index, Value of) {
+  const Value result = equation.results[index];
+  int operand = root_to_read(of, -1);
+  int stage = std::max(first_readable_stage(out_.info(operand), ValueInfo()), earliest_stage(of));
+  out_.read_across_pieces.insert(operand);
+  const AxisSet axes = type(of).varying;
+  const bool joins = joins_instances(equation);
+  RankInstances ranks;
+  if (!out_.share().is_whole() && (joins || reads_other_devices(equation.op.rules().communication))) {
+    ranks = distribution_->instances(equation, index);
   }
+  if (joins) {
+    ValueInfo how = info_by_size(type(result), stage);
+    how.written_by_tasks = true;
+    define(result, how);
+    if (ranks.all.empty()) return add(Exchange{&equation, index, operand, result.id}, how, stage);
+    return communicate(equation, {operand, result.id, ranks.messages, ranks.all, axes}, stage);
+  }
+  if (!ranks.all.empty()) {
+    const int all = add_contributions(operand, ranks.slices, stage);
+    communicate(equation, {operand, all, ranks.messages, ranks.all, axes}, stage++);
+    operand = all;
+  }
+  // Rows that are equal on all devices are no work for every worker.
+  const bool shares = stored_axes(type(result)).empty() && out_.rows.count > 0 && out_.rows.is_cut_shape(type(result));
+  ValueInfo how = shares ? info_by_size(type(result), stage) : info_by_instance(type(result), stage);
+  how.written_by_tasks = how.storage == Storage::chunked;
+  define(result, how);
+  add(Exchange{&equation, index, operand, result.id}, how, how.stage);
+}
+
+void Lowering::lower_psum_scatter(const Equation& equation) {
+  const CollectiveRule rule = equation.op.collective();
+  const Value operand = equation.operands.front(), whole{out_.add_like(operand.id)};
+  out_.copied_types.back().varying = type(operand).varying - rule.axes;
+  out_.added_equations->push_back({all_ops().psum(rule.axes), {operand}, {whole}, origin_});
+  lower_reduction(out_.added_equations->back(), equation);
+  out_.added_equations->push_back({ops::AllSlice{rule.axes, rule.dim}, {operand}, equation.results, origin_});
+  lower_exchange(out_.added_equations->back(), 0, whole);
 }
 
 bool Lowering::joins_instances(const Equation& gather) const {
@@ -56,19 +68,13 @@ bool Lowering::pieces_add_instances(const Equation& equation, const ValueInfo& o
          operand.axes == of.varying && of.varying == all() && (of.varying - equation.op.axes()).empty();
 }
 
-const Equation* Lowering::first_half_of(const Equation& equation) {
-  if (!is_reduce_scatter(equation.op)) return &equation;
-  out_.added_equations->push_back({all_ops().psum(equation.op.axes()), equation.operands, equation.operands, origin_});
-  return &out_.added_equations->back();
-}
-
 std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& equation) {
   std::vector<ReducedArray> arrays;
   for (std::size_t i = 0; i < equation.operands.size(); ++i) {
     const Value operand = equation.operands[i], result = equation.results[i];
     const auto packed = packed_sums_.find(operand.id);
     if (packed == packed_sums_.end()) {
-      arrays.push_back({operand, operand, result, result, {&equation, type(operand).varying, {}, -1, -1, result.id}});
+      arrays.push_back({i, operand, operand, result, result, {&equation, type(operand).varying, -1, -1, result.id}});
       continue;
     }
     define(result, info_by_size(type(result), first_main_stage_));
@@ -80,11 +86,12 @@ std::vector<Lowering::ReducedArray> Lowering::reduced_arrays_of(const Equation& 
       // add_packs_of_sums() copies the sums into the bucket.
       const bool is_range = stored_axes(type(result)).empty();
       if (!is_range) define(sum, info_by_size(type(sum), first_main_stage_));
-      arrays.push_back({packed_arrays[k],
+      arrays.push_back({i,
+                        packed_arrays[k],
                         packed_arrays[k],
                         sum,
                         is_range ? result : sum,
-                        {&equation, type(operand).varying, {}, -1, -1, sum.id}});
+                        {&equation, type(operand).varying, -1, -1, sum.id}});
     }
   }
   return arrays;
@@ -111,9 +118,8 @@ void Lowering::add_packs_of_sums(const Equation& equation, std::span<const Reduc
   }
 }
 
-void Lowering::lower_reduction(const Equation& equation) {
+void Lowering::lower_reduction(const Equation& equation, const Equation& of) {
   assert(loop_body_ == nullptr);
-  const Equation* const start = first_half_of(equation);
   std::vector<ReducedArray> arrays = reduced_arrays_of(equation);
   int combine_stage = first_main_stage_;
   array_of_.clear();
@@ -131,7 +137,7 @@ void Lowering::lower_reduction(const Equation& equation) {
     ValueInfo from = out_.info(root);
     if (pieces_add_instances(equation, from, type(array.operand))) {
       array.combine.accumulator = add_accumulator(type(array.operand), from.cut);
-      out_.add(ReducePartial{start, root, array.combine.accumulator}, from, from.stage, 0);
+      out_.add(ReducePartial{&equation, root, array.combine.accumulator}, from, from.stage, 0);
       combine_stage = std::max(combine_stage, from.stage + 1);
     } else {
       array.combine.operand = root;
@@ -139,9 +145,9 @@ void Lowering::lower_reduction(const Equation& equation) {
       combine_stage = std::max(combine_stage, first_readable_stage(from, ValueInfo()));
     }
   }
-  exchange_sums(equation, arrays, combine_stage);
-  define_results(equation, arrays);
-  if (!is_reduce_scatter(equation.op)) sum_rows_in_parts(equation, arrays, combine_stage);
+  exchange_sums(of, arrays, combine_stage);
+  define_results(arrays);
+  sum_rows_in_parts(equation, arrays, combine_stage);
   for (ReducedArray& array : arrays) {
     if (array.of_rows) array.combine.accumulator = add_accumulator(type(array.operand), info(array.operand).cut);
   }
@@ -175,88 +181,48 @@ void Lowering::communicate(const Equation& equation, Communicate::Values values,
   out_.add(Communicate{&equation, {values}}, out_.info(values.to), stage, 0);
 }
 
-bool Lowering::is_scattered(Value result, const std::vector<Contribution>& sums) const {
-  const bool is_one = std::all_of(sums.begin(), sums.end(), [](const Contribution& sum) { return sum.result == 0; });
-  return is_one && type(result).varying.empty() && stored_axes(type(result)).empty() &&
-         numel(type(result)) > small_elements && bytes(type(result)) >= least_scattered_bytes;
-}
-
-AxisSet Lowering::axes_of_slices(Value sum) const {
-  if (type(sum).shape.size() != 1) return {};
-  std::vector<AxisSet> slices;
-  for (const Equation& equation : program_.equations) {
-    if (equation.op.rules().communication == Communication::slice && equation.operands.front() == sum) {
-      slices.push_back(equation.op.axes());
-    }
-  }
-  if (slices.empty() || std::ssize(slices) != facts(sum).uses) return {};
-  const bool are_alike = std::count(slices.begin(), slices.end(), slices.front()) == std::ssize(slices);
-  return are_alike && divides_readers(out_.share(), slices.front()) ? slices.front() : AxisSet();
-}
-
-void Lowering::exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage) {
+void Lowering::exchange_sums(const Equation& of, std::vector<ReducedArray>& arrays, int combine_stage) {
   for (ReducedArray& array : arrays) array.last_stage = combine_stage;
-  const Share share = out_.share();
-  const AxisSet along = equation.op.axes();
   // Along no axis, each process has all pieces of the instances that it has.
-  if (share.is_whole() || along.empty()) return;
-  const auto sums_of = [&](const ReducedArray& array) { return sums_of_processes(share, array.combine.axes, along); };
-  if (std::none_of(arrays.begin(), arrays.end(),
-                   [&](const ReducedArray& array) { return any_is_sent(sums_of(array)); }))
-    return;
-  struct Exchanged {
-    int sums = -1, received = -1;
-    AxisSet sliced;
-    bool is_gathered = false;
-  };
-  using Kind = Communicate::Kind;
-  std::map<int, Exchanged> of_bucket;
-  for (ReducedArray& array : arrays) {
-    const auto [known, is_new] = of_bucket.try_emplace(array.bucket.id);
-    auto& [sums, received, sliced, is_gathered] = known->second;
-    if (is_new) {
-      const std::vector<Contribution> all = sums_of(array);
-      const auto own =
-          std::count_if(all.begin(), all.end(), [&](const Contribution& sum) { return sum.owner == share.process(); });
-      // A reduce-scatter gives each device a part of the sum.
-      const bool scattered = !is_reduce_scatter(equation.op) && !adds_on_rows(array) && is_scattered(array.bucket, all);
-      const Value whole = is_reduce_scatter(equation.op) ? array.operand : array.bucket;
-      sums = add_contributions(whole.id, scattered ? own : slices_of(all), combine_stage);
-      if (scattered) {
-        sliced = axes_of_slices(array.bucket);
-        const IndexRange range = range_of_process(share, numel(type(whole)), share.process(), sliced);
-        received = add_contributions(whole.id, std::ssize(all) - own, combine_stage + 1);
-        out_.copied_types.back().shape = {range.count};
-        communicate(equation, {Kind::scatter, sums, received, array.combine.axes, along, sliced}, combine_stage + 1);
-        // All processes agree on it, so that their plans have the same stages.
-        for (int process = 0; process < share.processes(); ++process) {
-          is_gathered = is_gathered || processes_that_read(share, process, sliced).size() > 1;
-        }
-        if (is_gathered) {
-          communicate(equation, {Kind::gather, whole.id, whole.id, array.combine.axes, along, sliced},
-                      combine_stage + 3);
-        }
-      } else {
-        communicate(equation, {Kind::sums, sums, sums, array.combine.axes, along}, combine_stage + 1);
-      }
+  if (out_.share().is_whole() || of.op.axes().empty()) return;
+  const auto begins_bucket = [&](std::size_t i) { return i == 0 || arrays[i - 1].bucket != arrays[i].bucket; };
+  bool is_any_sent = false;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    ReducedArray& array = arrays[i];
+    array.ranks = begins_bucket(i)
+                      ? std::make_shared<const RankSum>(distribution_->sum(of, array.index, numel(type(array.bucket))))
+                      : arrays[i - 1].ranks;
+    is_any_sent = is_any_sent || any_is_sent(array.ranks->sums);
+  }
+  int sums = -1, received = -1;  // of the bucket
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    ReducedArray& array = arrays[i];
+    if (!is_any_sent) {
+      array.ranks = nullptr;
+      continue;
+    }
+    const RankSum& ranks = *array.ranks;
+    const int bucket = array.bucket.id;
+    if (begins_bucket(i)) {
+      sums = add_contributions(bucket, ranks.slices, combine_stage);
+      received = ranks.in_parts ? add_contributions(bucket, ranks.received, combine_stage + 1) : -1;
+      if (ranks.in_parts) out_.copied_types.back().shape = {ranks.own.count};
+      communicate(of, {sums, ranks.in_parts ? received : sums, ranks.exchange}, combine_stage + 1);
+      if (ranks.is_gathered) communicate(of, {bucket, bucket, ranks.gather}, combine_stage + 3);
     }
     const bool is_range = array.result != array.bucket;
     const std::int64_t begin = out_.info(array.result.id).bucket_begin;
     array.sums = is_range ? out_.add_range(sums, begin, Shape(type(array.result).shape)) : sums;
     array.received = received;
-    array.sliced = sliced;
-    array.is_gathered = is_gathered;
     array.last_stage = combine_stage + 2;
   }
 }
 
-void Lowering::define_results(const Equation& equation, std::span<const ReducedArray> arrays) {
+void Lowering::define_results(std::span<const ReducedArray> arrays) {
   const auto stored_alone = [&](Value result, const ReducedArray& array) {
     if (adds_on_rows(array)) return define(result, info_on_rows(type(result), array.last_stage));
-    // The block that psum_scatter leaves on a device does not begin at a chunk, so it is not computed in chunks.
-    define(result, is_reduce_scatter(equation.op) ? info_by_instance(type(result), array.last_stage)
-                                                  : info_by_size(type(result), array.last_stage));
-    if (!array.is_gathered || result != array.bucket) return;
+    define(result, info_by_size(type(result), array.last_stage));
+    if (array.ranks == nullptr || !array.ranks->is_gathered || result != array.bucket) return;
     info(result).stage = array.last_stage + 1;  // the processes gather their ranges
     info(result).written_by_tasks = true;
   };
@@ -300,27 +266,26 @@ int Lowering::zeros(DType dtype, std::int64_t gap) {
 void Lowering::finish_reduction(const Equation& equation, const ReducedArray& array, int combine_stage) {
   if (array.of_rows && !accumulated_.contains(array.sum_of_rows.id)) {
     const ValueInfo from = info(array.operand);
-    out_.add(ReducePartial{first_half_of(equation), from.root, array.combine.accumulator}, from, from.stage, 0);
+    out_.add(ReducePartial{&equation, from.root, array.combine.accumulator}, from, from.stage, 0);
   }
   const ValueInfo how = info(array.bucket);
   ReduceCombine last = array.combine;
   if (array.sums >= 0) {
     if (!array.in_parts) {
       ReduceCombine own = array.combine;
-      own.equation = first_half_of(equation);
-      own.step = ReduceCombine::Step::own_blocks;
+      own.step = ReduceCombine::Step::own_sums;
       own.result = array.sums;
-      own.own_only = array.received >= 0;
+      own.ranks = array.ranks;
       const ValueInfo like = out_.info(array.sums);
       add(own, like, combine_stage, numel(out_.type(out_.memory_root(array.sums))));
     }
-    last.step = ReduceCombine::Step::sums;
+    last.step = ReduceCombine::Step::tree;
     last.accumulator = -1;
     last.operand = array.sums;
     last.received = array.received;
-    last.sliced = array.sliced;
+    last.ranks = array.ranks;
   }
-  add(last, how, array.last_stage, is_reduce_scatter(equation.op) ? 0 : numel(type(array.bucket)));
+  add(last, how, array.last_stage, numel(type(array.bucket)));
 }
 
 bool Lowering::sums_of_pieces(Value value) const {
@@ -429,8 +394,7 @@ void Lowering::lower_parts(const Equation& psum, std::vector<ReducedArray>& arra
   int stage = combine_stage;
   if (array.sums >= 0) {
     parts.result = array.sums;
-    parts.of_process = true;
-    parts.own_only = array.received >= 0;
+    parts.ranks = array.ranks;
   } else if (options_.private_copies) {
     parts.result = out_.add_like(array.result.id);
     define(Value{parts.result}, how);

@@ -132,12 +132,16 @@ class Lowering {
 
   // ---- collectives
 
-  // Lowers a collective that moves data between devices.
+  // Lowers a collective that moves data between devices; the second function for one operand, which `of` is.
   void lower_exchange(const Equation& equation);
+  void lower_exchange(const Equation& equation, std::size_t index, Value of);
+  // Lowers a psum_scatter to a psum; then each device copies its part of the sum.
+  void lower_psum_scatter(const Equation& equation);
 
   // One array that a reduction sums: an operand, or one of the arrays that a `pack` puts into an operand that is a
   // bucket. Such arrays are summed one by one, and the bucket of the addends is never made.
   struct ReducedArray {
+    std::size_t index;      // of the reduction's operand
     Value operand;          // the addends
     Value sum_of_rows;      // `operand`, or what it is a view of: the result of an equation that sums over rows
     Value result;           // the sum: a result of the reduction, an array inside such a result, or a value of its own
@@ -145,10 +149,9 @@ class Lowering {
     ReduceCombine combine;  // the second half of the reduction
     bool of_rows = false;   // the addends are sums over the rows of pieces
     bool in_parts = false;  // a ProductInParts computes the whole sum, or what this process contributes to it
-    int sums = -1, received = -1;  // see ReduceCombine::Step; -1 if no process sends anything
-    int last_stage = 0;            // the stage of the last ReduceCombine
-    AxisSet sliced = {};           // as in range_of_process
-    bool is_gathered = false;      // processes gather their ranges of the sum
+    int sums = -1, received = -1;               // see ReduceCombine::Step; -1 if no process sends anything
+    std::shared_ptr<const RankSum> ranks = {};  // null in that case
+    int last_stage = 0;                         // the stage of the last ReduceCombine
   };
 
   // Whether each piece first reduces the slices of its own instances into an accumulator. This requires that pieces
@@ -159,35 +162,26 @@ class Lowering {
   // The value whose memory `value` shows, if only views lie between the two and nothing else reads them; else `value`.
   Value viewed_by(Value value) const;
 
-  // The equation that the first half of a reduction carries out: a psum if the reduction is a psum_scatter, else the
-  // reduction itself.
-  const Equation* first_half_of(const Equation& equation);
-
   // Lowers a reduction. In its first half, pieces leave their addends in accumulators, or as slices of the operand. In
   // the second half, after a barrier, the addends are combined in order. Below, `combine_stage` is the stage of this
-  // half.
-  void lower_reduction(const Equation& equation);
+  // half. `of` is the equation of the program: `equation` itself, or the psum_scatter that is lowered to `equation`.
+  void lower_reduction(const Equation& equation, const Equation& of);
 
   // The arrays that the reduction sums, in the order of its operands and of the arrays in each bucket.
   std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
   // in stages from `combine_stage` on. Sets the last stage of each array.
-  void exchange_sums(const Equation& equation, std::vector<ReducedArray>& arrays, int combine_stage);
+  void exchange_sums(const Equation& of, std::vector<ReducedArray>& arrays, int combine_stage);
   // Whether a gather of all instances of a value is an array of them, one after another, which workers share.
   bool joins_instances(const Equation& gather) const;
-  // The axes of the all_slices that read a sum, if nothing else reads it: each process then needs only the parts of its
-  // devices. Empty if it needs more, or if processes would need overlapping parts.
-  AxisSet axes_of_slices(Value sum) const;
-  // Whether the processes reduce a sum of these contributions in ranges.
-  bool is_scattered(Value result, const std::vector<Contribution>& sums) const;
   // Adds a value for contributions of processes, which tasks write in `stage`. It has the type of value `like`.
   int add_contributions(int like, std::int64_t contributions, int stage);
   // Adds values to the Communicate of a stage.
   void communicate(const Equation& equation, Communicate::Values values, int stage);
 
   // Defines the results of a reduction, and adds copies of zeros into the gaps between the arrays of a bucket.
-  void define_results(const Equation& equation, std::span<const ReducedArray> arrays);
+  void define_results(std::span<const ReducedArray> arrays);
 
   // Where a result is a bucket with several slices: adds the `pack` that copies the sums of its arrays into each slice.
   void add_packs_of_sums(const Equation& equation, std::span<const ReducedArray> arrays);
@@ -258,7 +252,8 @@ class Lowering {
   std::unordered_map<int, int> earliest_stages_;  // by value, where it is not 0
   std::map<int, int> complete_sums_;  // by the root of the addends: the root that complete_sum() has returned
   std::map<std::pair<DType, std::int64_t>, int> zeros_;  // see zeros(); by their number
-  std::map<std::int32_t, PackedSum> packed_sums_;        // by value: buckets that only a psum reads
+  std::map<std::int32_t, PackedSum> packed_sums_;        // by value: see packed_sums.h
+  std::optional<Distribution> distribution_;
   // The next two belong to the reduction that is being lowered. array_of_: for each value that is a sum over rows, the
   // index of its first ReducedArray. accumulated_: values that RowSums write, so that they have no buffer.
   std::unordered_map<int, std::size_t> array_of_;

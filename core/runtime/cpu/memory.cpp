@@ -115,7 +115,7 @@ Memory::Allocation Memory::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const std::size_t size = allocated_size(bytes);
   Allocation block = size < mapped ? from_heap(size) : map(size);
-  if (!block) fail_resource("no memory: " + human_bytes(static_cast<double>(size)) + " could not be allocated");
+  if (!block) fail_resource("no memory: " + human_bytes(size) + " could not be allocated");
   bytes_ += size;
   return block;
 }

@@ -51,6 +51,7 @@ struct CpuModule::Impl {
     } catch (const std::bad_alloc&) {
       fail_resource("no memory is left to make the program's kernels", "a smaller batch or model needs less");
     }
+    check_messages(plans.processes);
     for (const EntryState& entry : entries) {
       plans.sizes.scratch = std::max(plans.sizes.scratch, entry.bound.front()->scratch_bytes());
     }
@@ -66,6 +67,14 @@ struct CpuModule::Impl {
       entry.claims = std::make_unique<Claims>(entry.bound.front()->stages());
       for (std::int64_t m = 0; m < plans.sizes.members; ++m) fill_constants(e, m);
     }
+  }
+
+  void check_messages(const Processes& processes) const {
+    if (processes.transport == nullptr) return;
+    const int process = processes.placement.process;
+    std::vector<Rendezvous> own;
+    for (const EntryState& entry : entries) add_messages(*entry.bound.front(), process, own);
+    check_rendezvous(processes, "process", process, {own});
   }
 
   const Buffer& buffer(std::size_t e, int index) const {

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/analysis/chunks.h"
 #include "core/base/saturate.h"
 #include "core/graph/program.h"
 #include "core/mesh/mesh.h"
@@ -161,12 +162,6 @@ inline constexpr std::int64_t part_alignment = 16;
 // the images anew for each range of output channels. It has at least so many rows, unless there would be fewer than
 // least_parts.
 inline constexpr std::int64_t part_columns = 64, part_rows = 48;
-// The smallest size of a chunk, unless the array is smaller, and the largest number of chunks of an array.
-inline constexpr std::int64_t least_chunk_elements = 8192;
-inline constexpr std::int64_t most_chunks = 256;
-// Processes reduce sums of at least this many bytes in ranges, one for each process, and then gather the ranges.
-// Smaller ones are sent to all processes, which each add them.
-inline constexpr std::size_t least_scattered_bytes = std::size_t{256} << 10;
 // Operands with fewer elements are not packed: a barrier and the packing would cost more than they save.
 inline constexpr std::int64_t least_packed_elements = std::int64_t{1} << 16;
 // Buffers begin at multiples of this many bytes in their pool.
@@ -200,22 +195,6 @@ std::int64_t size_in_parts(const Program& program, const Equation& equation);
 std::int64_t part_count(std::int64_t size, bool of_columns = false, std::int64_t products = 1);
 // The first row of part `part` if the `rows` rows of a result are cut into `parts` parts.
 std::int64_t part_begin(std::int64_t rows, std::int64_t parts, std::int64_t part);
-// The first element of chunk `chunk`, a multiple of 64. Chunks have equal lengths; only the last
-// ones may be shorter or empty.
-std::int64_t chunk_begin(const ChunkList& chunked, std::int64_t chunk);
-// The number of chunks of an array with `elements` elements.
-std::int64_t chunk_count(std::int64_t elements);
-// The elements of an array that `process` reduces for all processes: whole chunks.
-IndexRange elements_of_process(std::int64_t elements, int process, int processes);
-// The range of a large sum of `elements` elements that a process reduces. The devices along `sliced` read one of its
-// equal parts each; if there are no such axes, all devices read all of it. The processes that read the same parts
-// divide these among themselves, and then gather them.
-IndexRange range_of_process(const Share& share, std::int64_t elements, int process, AxisSet sliced);
-// The processes that read the same parts as `process`, in ascending order; it is one of them.
-std::vector<int> processes_that_read(const Share& share, int process, AxisSet sliced);
-// Whether any two processes read either the same parts or none in common, as such a division needs.
-bool divides_readers(const Share& share, AxisSet sliced);
-
 struct PlanOptions {
   // Whether each logical device has its own copy of every value, even of replicated ones (see Source).
   bool private_copies = false;

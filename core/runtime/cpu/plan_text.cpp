@@ -116,7 +116,7 @@ class Printer {
     return fmt::format("accumulator {} = {} within the piece {}", i.accumulator, op(i.equation), buffer(i.operand));
   }
   std::string line(const ReduceCombine& i, const std::string&) const {
-    if (i.step == ReduceCombine::Step::sums)
+    if (i.step == ReduceCombine::Step::tree)
       return fmt::format("{} = {} over the sums of the processes {}", buffer(i.result), op(i.equation),
                          buffer(i.operand));
     if (i.accumulator < 0)

@@ -169,7 +169,7 @@ class Reporter {
   Cost describe(const ReduceCombine& i, InstructionReport& row) const {
     const Buffer& result = buffer(i.result);
     row.name = i.equation->op.name();
-    row.implementation = i.step == ReduceCombine::Step::sums ? "the sums of the processes in a tree"
+    row.implementation = i.step == ReduceCombine::Step::tree ? "the sums of the processes in a tree"
                          : i.accumulator >= 0                ? "pieces in order"
                                                              : "the group's slices in order";
     row.result = text_of(result);
@@ -202,24 +202,57 @@ class Reporter {
 
 InstructionRows report_of(const Plan& plan, const BoundPlan& bound) { return Reporter(plan, bound).run(); }
 
-std::size_t bytes_sent(const BoundPlan& bound) {
-  const auto sent_by = [](const CommandList& list) {
-    std::size_t bytes = 0;
-    for (const Command& command : list.commands) {
-      const auto* const communication = std::get_if<RunCommunication>(&command.action);
-      if (communication == nullptr) continue;
-      for (const RunCommunication::Message& message : communication->sends) bytes += message.bytes;
-    }
-    return bytes;
-  };
-  std::size_t bytes = 0;
+std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan) {
+  if (plan.share().is_whole()) return {};
+  const Facts facts = analyse(*plan.program);
+  const RowFacts rows = find_row_facts(*plan.program, facts);
+  const Distribution distribution(*plan.program, facts, rows, plan.share(), plan.options.private_copies);
+  std::map<const Equation*, std::vector<RankStep>> all;
+  for_each_equation(plan.program->equations, [&](const Equation& equation) {
+    if (std::vector<RankStep> steps = distribution.steps(equation); !steps.empty()) all[&equation] = std::move(steps);
+  });
+  return all;
+}
+
+namespace {
+
+// Calls f(communication, equation, times) for each exchange of messages, in order; a step runs it so many times.
+template <class F>
+void for_each_exchange(const BoundPlan& bound, F&& f) {
   for (std::size_t i = 0; i < bound.stages().size(); ++i) {
+    const auto visit = [&](const CommandList& list) {
+      for (const Command& command : list.commands) {
+        if (const auto* const communication = std::get_if<RunCommunication>(&command.action)) {
+          f(*communication, *command.instruction->as<Communicate>()->equation, bound.plan().runs_per_step(i));
+        }
+      }
+    };
     const BoundStage& stage = bound.stages()[i];
-    std::size_t of_stage = sent_by(stage.every_worker);
-    for (const Task& task : stage.tasks) of_stage += sent_by(*task.list);
-    bytes += of_stage * static_cast<std::size_t>(bound.plan().runs_per_step(i));
+    visit(stage.every_worker);
+    for (const Task& task : stage.tasks) visit(*task.list);
   }
+}
+
+}  // namespace
+
+std::size_t bytes_sent(const BoundPlan& bound) {
+  std::size_t bytes = 0;
+  for_each_exchange(bound, [&](const RunCommunication& exchange, const Equation&, std::int64_t times) {
+    for (const RunCommunication::Message& message : exchange.sends) {
+      bytes += message.bytes * static_cast<std::size_t>(times);
+    }
+  });
   return bytes;
+}
+
+void add_messages(const BoundPlan& bound, int process, std::vector<Rendezvous>& all) {
+  for_each_exchange(bound, [&](const RunCommunication& exchange, const Equation& equation, std::int64_t times) {
+    const auto add = [&](int from, int to, std::size_t bytes) {
+      all.push_back({{from, to}, "a message of " + rendezvous_text(bytes, equation, static_cast<double>(times))});
+    };
+    for (const RunCommunication::Message& message : exchange.sends) add(process, message.process, message.bytes);
+    for (const RunCommunication::Message& message : exchange.receives) add(message.process, process, message.bytes);
+  });
 }
 
 }  // namespace pmaptrain::cpu

@@ -144,8 +144,8 @@ std::vector<Extent> extents_of(const Plan& plan, const ChunkList& chunked) {
     const std::int64_t chunk = i % chunked.chunks;
     Extent& extent = extents.emplace_back();
     extent.kind = Extent::Kind::chunk;
-    extent.first = chunk_begin(chunked, chunk);
-    extent.count = chunk_begin(chunked, chunk + 1) - extent.first;
+    extent.first = chunk_begin(chunked.elements, chunk);
+    extent.count = chunk_begin(chunked.elements, chunk + 1) - extent.first;
     extent.axes = chunked.axes;
     extent.instance = instances.first + i / chunked.chunks;
     extent.chunked_elements = chunked.elements;

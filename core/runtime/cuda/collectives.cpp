@@ -12,7 +12,7 @@ namespace pmaptrain::cuda {
 
 std::string text_of(const RankCall& call, std::int64_t sequence, std::span<const int> ranks) {
   return fmt::format("{} {} ({}, {}) of communicator {}{}{}", gpu::to_string(call.kind), sequence,
-                     to_string(call.dtype), human_bytes(static_cast<double>(call.bytes)), ranks_text(ranks),
+                     to_string(call.dtype), human_bytes(call.bytes), ranks_text(ranks),
                      call.place.empty() ? "" : ", for ", call.place);
 }
 

@@ -34,9 +34,8 @@ void require_free_memory(std::size_t bytes, int number) {
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
   if (bytes <= free) return;
-  fail_resource(fmt::format("GPU {}: {} of memory are needed, and {} of {} are free", number,
-                            human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(free)),
-                            human_bytes(static_cast<double>(total))),
+  fail_resource(fmt::format("GPU {}: {} of memory are needed, and {} of {} are free", number, human_bytes(bytes),
+                            human_bytes(free), human_bytes(total)),
                 "a smaller batch_size or more microbatches take less memory; `nvidia-smi` shows who uses the GPU");
 }
 

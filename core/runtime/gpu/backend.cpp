@@ -77,8 +77,8 @@ MemoryNeeds needs_of_one(const Plans& plans) {
     constants = sum_of(constants, plan.constant_bytes);
   }
   const std::size_t kept = sum_of(product_of(members, plans.sizes.persistent), plans.sizes.data);
-  const std::size_t named = sum_of(needs.parameters, needs.state, needs.data);
-  needs.temporaries = sum_of(plans.sizes.transient - needs.gradients, constants, kept > named ? kept - named : 0);
+  const std::size_t named = sum_of(needs.parameters, needs.optimizer, needs.data);
+  needs.activations = sum_of(plans.sizes.transient - needs.gradients, constants, kept > named ? kept - named : 0);
   const auto pool = [&](std::string name, std::size_t bytes, std::size_t copies, std::string meaning) {
     if (bytes > 0) needs.pools.push_back({std::move(name), bytes, copies, std::move(meaning)});
   };
@@ -110,7 +110,8 @@ class GpuPlanned final : public Planned {
   MemoryNeeds compute_needs() const override;
   PlanReport make_report(std::size_t entry) const override {
     const Plan& plan = first(entry);
-    return {instructions_of(plan, options_.make_kernel), stages_of(plan, options_.make_kernel), sent_bytes_of(plan)};
+    return {instructions_of(plan, options_.make_kernel), stages_of(plan, options_.make_kernel), sent_bytes_of(plan),
+            plan.program, rank_steps_of(plan)};
   }
   const Plan& first(std::size_t entry) const { return plans_.by_gpu.front()[entry]; }
 
@@ -128,24 +129,21 @@ MemoryNeeds GpuPlanned::compute_needs() const {
   const Workspace workspace = workspace_of(plans_.by_gpu.front(), options_.make_kernel, options_.open_planning_gpu);
   MemoryNeeds needs = needs_of_one(plans_);
   needs.kernels = workspace.scratch;
-  needs.workspaces = workspace.bytes;
+  needs.workspace = workspace.bytes;
   const std::string as = workspace.planned_for.empty() ? "at most: their libraries are not here to plan them"
                                                        : "as planned for " + workspace.planned_for;
   if (needs.kernels > 0) needs.pools.push_back({"scratch", needs.kernels, 1, "scratch memory of kernels"});
   if (workspace.bytes > 0) needs.pools.push_back({"workspace", workspace.bytes, 1, "of libraries' kernels, " + as});
 
   const auto count = static_cast<std::size_t>(gpus_);
-  for (std::size_t* const item : {&needs.parameters, &needs.state, &needs.data, &needs.batches, &needs.gradients,
-                                  &needs.temporaries, &needs.kernels, &needs.workspaces}) {
-    *item = product_of(count, *item);
-  }
+  for (const auto purpose : purposes) needs.*purpose = product_of(count, needs.*purpose);
   for (PoolReport& pool : needs.pools) pool.copies *= count;
   needs.host = product_of(count, Executor::pinned_bytes);
   for (const BatchLayout& batches : plans_.sizes.batches) {
     needs.host = sum_of(needs.host, product_of(batches.count(), batches.host_bytes));
   }
   needs.gpus = gpus_;
-  needs.workspaces_planned_for = workspace.planned_for;
+  needs.workspace_planned_for = workspace.planned_for;
   needs.device_memory = device_memory_;
   return needs;
 }

@@ -73,21 +73,6 @@ std::string help_for(const Mesh& mesh, Limits limits) {
   return counts.empty() ? "" : listed(counts, "or") + " processes with a GPU each would do";
 }
 
-// Adds the subtrees below the node of `tree` that has these blocks. `gpu_of[i]` has block i.
-void add_subtrees(IndexRange blocks, const std::vector<std::int64_t>& gpu_of, SumTree& tree) {
-  const auto first = gpu_of.begin() + blocks.first;
-  const std::int64_t gpu = *first;
-  if (std::all_of(first, first + blocks.count, [&](std::int64_t each) { return each == gpu; })) {
-    const std::int64_t slot = std::ssize(tree.of_gpu(gpu));
-    tree.subtrees.push_back({blocks, gpu, slot});
-    tree.slots = std::max(tree.slots, slot + 1);
-    return;
-  }
-  const std::int64_t left = left_leaves(blocks.count);
-  add_subtrees({blocks.first, left}, gpu_of, tree);
-  add_subtrees({blocks.first + left, blocks.count - left}, gpu_of, tree);
-}
-
 }  // namespace
 
 std::int64_t Division::device_of(int gpu, std::int64_t local_device) const {
@@ -150,13 +135,17 @@ std::vector<IndexRange> SumTree::of_gpu(std::int64_t gpu) const {
 }
 
 SumTree sum_tree(const Division& blocks, const Division& gpus, AxisSet over) {
-  std::vector<std::int64_t> gpu_of;
+  std::vector<int> gpu_of;
   for (std::int64_t i = 0; i < blocks.grid.group_size(over); ++i) {
     const std::int64_t device = blocks.device_of(static_cast<int>(blocks.grid.device_at(i, over)), 0);
-    gpu_of.push_back(gpus.grid.position(gpus.gpu_of(device), over));
+    gpu_of.push_back(static_cast<int>(gpus.grid.position(gpus.gpu_of(device), over)));
   }
   SumTree tree;
-  add_subtrees({0, std::ssize(gpu_of)}, gpu_of, tree);
+  for (const Subtree& each : subtrees_of(gpu_of)) {
+    const std::int64_t slot = std::ssize(tree.of_gpu(each.owner));
+    tree.subtrees.push_back({each.leaves, each.owner, slot});
+    tree.slots = std::max(tree.slots, slot + 1);
+  }
   return tree;
 }
 

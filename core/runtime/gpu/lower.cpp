@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/analysis/row_cut.h"
@@ -44,15 +45,12 @@ Lowering::Lowering(std::shared_ptr<const Program> program, const Division& divis
   plan_.tf32 = options.tf32;
   plan_.deterministic = options.deterministic;
   commands_ = &plan_.commands;
-  for (const AxisSet axes : rows_.axis_sets(program_)) {
-    const AxisSet apart = axes_that_bound_pieces(program_, facts_, rows_, axes);
-    spans_[axes.bits()] =
-        std::min(contiguous_instances(program_.mesh, axes, apart), neighbours_in(blocks_.local, program_.mesh, axes));
-  }
 }
 
 Plan Lowering::run() {
   find_packed_sums();
+  find_bounds();
+  parts_read_ = parts_read(program_, facts_);
   for (const Input& input : program_.inputs) lower_input(input);
   for (const Equation& equation : program_.equations) lower_equation(equation);
   AwaitedBuffers awaited;
@@ -67,6 +65,18 @@ Plan Lowering::run() {
   for (const Input& input : program_.inputs) plan_.inputs.push_back(buffer(input.value));
   place_buffers(plan_);
   return std::move(plan_);
+}
+
+void Lowering::find_bounds() {
+  bounds_ = axes_that_bound_sums(program_, facts_, rows_, packed_sums_);
+  if (!options_.deterministic) return;
+  std::map<std::uint32_t, AxisSet> of_pieces;  // by AxisSet::bits()
+  for (std::size_t i = 0; i < bounds_.size(); ++i) {
+    const AxisSet varying = program_.types[i].varying;
+    const auto [found, is_new] = of_pieces.try_emplace(varying.bits());
+    if (is_new) found->second = axes_that_bound_pieces(program_, facts_, rows_, varying);
+    bounds_[i] = found->second;
+  }
 }
 
 int Lowering::add_buffer(const Type& type, AxisSet axes, Pool pool, std::int64_t span) {
@@ -146,8 +156,8 @@ void Lowering::lower_equation(const Equation& equation) {
     }
     case Communication::sum:
     case Communication::max:
-    case Communication::min: return lower_reduction(equation);
-    case Communication::scatter: return lower_psum_scatter(equation);
+    case Communication::min:
+    case Communication::scatter: return lower_reduction(equation);
     case Communication::gather: return lower_exchange(equation, &Lowering::concatenate);
     case Communication::slice: return lower_all_slice(equation);
     case Communication::all_to_all: return lower_exchange(equation, &Lowering::all_to_all);
@@ -181,7 +191,9 @@ AxisSet Lowering::result_axes(Value value) const {
 }
 
 std::int64_t Lowering::span_of(Value value) const {
-  return rows_.of(value) == RowKind::partial ? spans_.at(type(value).varying.bits()) : 0;
+  if (rows_.of(value) != RowKind::partial) return 0;
+  const AxisSet axes = type(value).varying, bound = bounds_[static_cast<std::size_t>(value.id)];
+  return std::min(contiguous_instances(program_.mesh, axes, bound), neighbours_in(blocks_.local, program_.mesh, axes));
 }
 
 int Lowering::with_contiguous_rows(const Equation& equation, int operand) {
@@ -242,7 +254,7 @@ void Lowering::lower_local(const Equation& equation) {
   // The results of these ops do not depend on how many devices one launch covers. Other launches do not cross the
   // boundary of a block; see blocks_of().
   const bool any_shape = equation.op.rules().elementwise || equation.op.as<ops::FusedRows>() != nullptr ||
-                         equation.op.as<ops::FusedColumns>() != nullptr;
+                         equation.op.as<ops::FusedColumns>() != nullptr || equation.op.as<ops::ReduceSum>() != nullptr;
   const AxisSet varying = type(equation.results.front()).varying;
   const std::int64_t most = any_shape    ? first.slices
                             : is_partial ? 1

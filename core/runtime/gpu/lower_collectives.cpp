@@ -1,6 +1,6 @@
 // Lowers all_gather, all_to_all and ppermute, which move values without arithmetic, to copies within a GPU. If the
 // operands are on several GPUs, an all_gather collects them first. Lowers all_slice to a copy of each device's own
-// part, and psum_scatter to a reduction and this copy, where lower_sums.cpp has nothing better.
+// part.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -36,13 +36,6 @@ Around around(const Type& type, std::int64_t dim) {
 
 std::int64_t Lowering::position_in_group(const Equation& equation, std::int64_t local_device) const {
   return program_.mesh.position(plan_.division.device_of(plan_.gpu, local_device), equation.op.axes());
-}
-
-void Lowering::lower_psum_scatter(const Equation& equation) {
-  const Value operand = equation.operands.front();
-  const AxisSet axes = slice_axes(type(operand).varying - equation.op.axes());
-  if (scatters_parts(equation)) return scatter_parts(equation, {operand}, equation);
-  copy_own_parts(equation, reduce(equation, {operand}, {axes}).front());
 }
 
 void Lowering::lower_all_slice(const Equation& equation) {

@@ -5,9 +5,11 @@
 #include <optional>
 #include <tuple>
 
+#include "core/analysis/row_cut.h"
 #include "core/base/saturate.h"
 #include "core/graph/bucket.h"
 #include "core/ops/all.h"
+#include "core/ops/collective/collective.h"
 #include "core/runtime/gpu/lowering.h"
 
 namespace pmaptrain::gpu {
@@ -240,13 +242,14 @@ std::vector<int> Lowering::reduce(const Equation& equation, const std::vector<Va
 void Lowering::find_packed_sums() {
   packed_sums_ = packed_sums(program_, facts_);
   std::erase_if(packed_sums_, [&](const auto& entry) {
-    const Type& sum = type(entry.second.sum);
-    // If there are several instances of the bucket, the arrays of one instance are not neighbours in memory.
-    const bool one = slice_axes(sum.varying).empty();
+    const Type& bucket = type(Value{entry.first});
+    // If there are several instances of the sum, the arrays of one instance are not neighbours in memory.
+    const bool one = slice_axes(bucket.varying - entry.second.sum->op.axes()).empty();
     // In a bucket of a small element type, arrays may begin at addresses that are not aligned as buffers must be.
-    const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(sum.dtype) % alignment == 0;
+    const bool aligned = static_cast<std::size_t>(bucket_unit) * size_of(bucket.dtype) % alignment == 0;
     // The zeros behind the last array of a larger bucket would be in the memory of the next one.
-    const bool is_smallest = sum.shape[0] == offsets_in_bucket(types_of(program_, entry.second.pack->operands)).back();
+    const bool is_smallest =
+        bucket.shape[0] == offsets_in_bucket(types_of(program_, entry.second.pack->operands)).back();
     return !one || !aligned || !is_smallest;
   });
 }
@@ -259,24 +262,27 @@ void Lowering::lower_reduction(const Equation& equation) {
     const std::vector<Value> own =
         packed != packed_sums_.end() ? packed->second.pack->operands : std::vector{equation.operands[i]};
     operands.insert(operands.end(), own.begin(), own.end());
-    axes.resize(operands.size(), slice_axes(type(equation.results[i]).varying));
+    axes.resize(operands.size(), slice_axes(type(equation.operands[i]).varying - equation.op.axes()));
   }
-  if (const Equation* const parts = parts_taken_of(equation)) return scatter_parts(equation, operands, *parts);
+  if (const PartsRead* const parts = parts_taken_of(equation)) return scatter_parts(equation, operands, *parts);
   const std::vector<int> reduced = reduce(equation, operands, axes);
   for (std::size_t i = 0, next = 0; i < equation.operands.size(); ++i) {
-    const Value result = equation.results[i];
     const auto packed = packed_sums_.find(equation.operands[i].id);
-    const int first = reduced[next];
+    int whole = reduced[next];
     next += packed != packed_sums_.end() ? packed->second.pack->operands.size() : 1;
-    if (packed == packed_sums_.end()) {
-      set_buffer(result, first);
+    if (packed != packed_sums_.end()) {
+      const Location begin = plan_.root_of(whole);
+      whole = add_buffer(type(equation.operands[i]), {}, Pool::transient);
+      buffer_at(whole).container = begin.buffer;
+      buffer_at(whole).offset = begin.offset;
+    }
+    if (!is_reduce_scatter(equation.op)) {
+      set_buffer(equation.results[i], whole);
       continue;
     }
-    const Location begin = plan_.root_of(first);
-    const int bucket = add_buffer(type(result), {}, Pool::transient);
-    buffer_at(bucket).container = begin.buffer;
-    buffer_at(bucket).offset = begin.offset;
-    set_buffer(result, bucket);
+    const ops::AllSlice take{equation.op.axes(), equation.op.collective().dim};
+    added_->push_back({take, equation.operands, equation.results, equation.origin, {}});
+    copy_own_parts(added_->back(), whole);
   }
 }
 

@@ -5,6 +5,7 @@
 // the stream of the collectives, so the backward pass goes on beside them.
 #include <algorithm>
 
+#include "core/analysis/row_cut.h"
 #include "core/base/saturate.h"
 #include "core/runtime/gpu/lowering.h"
 
@@ -102,16 +103,15 @@ void Lowering::sum_message(const Equation& equation, const SumTree& tree, DType 
   if (gathers_parts) add(Collect{&equation, Collective::all_gather, over, dtype, sum, to, part});
 }
 
-const Equation* Lowering::parts_taken_of(const Equation& psum) const {
-  const Value sum = psum.results.front();
-  if (psum.results.size() > 1 || commands_ != &plan_.commands || facts_.of(sum).uses != 1) return nullptr;
-  const auto taken = std::find_if(program_.equations.begin(), program_.equations.end(), [&](const Equation& equation) {
-    return equation.op.rules().communication == Communication::slice && equation.operands.front() == sum;
-  });
-  if (taken == program_.equations.end() || !scatters_parts(*taken)) return nullptr;
-  // A tree of additions has all addends at once. A library may add those along some of the axes first.
-  const bool adds_all = !options_.deterministic || taken->op.axes() == psum.op.axes();
-  return adds_all ? &*taken : nullptr;
+const PartsRead* Lowering::parts_taken_of(const Equation& sum) {
+  // A library scatters sums alone.
+  if (sum.results.size() > 1 || (!options_.deterministic && !is_sum_over_devices(sum.op))) return nullptr;
+  const auto known = is_reduce_scatter(sum.op)
+                         ? parts_read_.insert_or_assign(sum.results.front().id, PartsRead{sum.op.axes(), {&sum}}).first
+                         : parts_read_.find(sum.results.front().id);
+  if (known == parts_read_.end() || !scatters_parts(*known->second.by.front())) return nullptr;
+  return collectives_can_add_parts(sum.op.axes(), known->second.axes, options_.deterministic) ? &known->second
+                                                                                              : nullptr;
 }
 
 bool Lowering::scatters_parts(const Equation& equation) const {
@@ -128,11 +128,11 @@ bool Lowering::scatters_parts(const Equation& equation) const {
   return own.slices * gpus == program_.mesh.group_size(over);
 }
 
-void Lowering::scatter_parts(const Equation& sum, const std::vector<Value>& operands, const Equation& parts) {
-  const AxisSet over = sum.op.axes(), along = parts.op.axes();
+void Lowering::scatter_parts(const Equation& sum, const std::vector<Value>& operands, const PartsRead& parts) {
+  const AxisSet over = sum.op.axes(), along = parts.axes;
   const std::int64_t gpus = plan_.division.grid.group_size(along);
   const SumTree tree = sum_tree(blocks_, plan_.division, over);
-  const Type& part = type(parts.results.front());
+  const Type& part = type(parts.by.front()->results.front());
   const Type& whole = type(sum.operands.front());
   const std::vector<AxisSet> axes(operands.size(), slice_axes(whole.varying - over));
   std::vector<Location> places;
@@ -146,7 +146,7 @@ void Lowering::scatter_parts(const Equation& sum, const std::vector<Value>& oper
     places.push_back(memories.front().begin);
   }
   const int result = add_buffer(part, slice_axes(part.varying), Pool::transient);
-  set_buffer(parts.results.front(), result);
+  for (const Equation* const taker : parts.by) set_buffer(taker->results.front(), result);
   const std::size_t size = bytes(whole) / static_cast<std::size_t>(gpus);
   if (options_.deterministic)
     return sum_message(sum, tree, part.dtype, places, {result, 0}, bytes(whole), Gets::own_part);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/analysis/distribute.h"
 #include "core/analysis/facts.h"
 #include "core/analysis/packed_sums.h"
 #include "core/analysis/rows.h"
@@ -63,6 +64,9 @@ class Lowering {
   // Returns a buffer that holds the operand of a sum over rows with the slices of neighbouring instances one after
   // another: `operand` itself if it already does, else a copy.
   int with_contiguous_rows(const Equation& equation, int operand);
+  // Finds bounds_. With `deterministic`, shards must not change a bit, but they do change which packs are made, and so
+  // by what a sum is read. Then all sums over rows that vary over the same axes have the same bounds.
+  void find_bounds();
   // Of a sum over rows: the number of neighbouring instances whose rows are summed together; else 0.
   std::int64_t span_of(Value value) const;
   void lower_loop(const Equation& equation);
@@ -146,14 +150,12 @@ class Lowering {
   // they are not spaced evenly.
   void reduce_places(const Equation& equation, const std::vector<Location>& from, std::vector<TreeNode> tree,
                      const Type& type, Location to, Stream stream = Stream::compute);
-  void lower_psum_scatter(const Equation& equation);
-  // The all_slice that takes the parts of a sum, if GPUs then get only their parts of it; null if they get all of it.
-  const Equation* parts_taken_of(const Equation& psum) const;
+  // The parts that are read of a sum, if GPUs get only their parts of it; null if they get all of it.
+  const PartsRead* parts_taken_of(const Equation& sum);
   // Whether the results of a psum_scatter or all_slice on this GPU are its part of a large sum, as Gets::own_part says.
   bool scatters_parts(const Equation& equation) const;
-  // Adds up `operands`, the operands of the equation `sum`. This GPU gets its part of the result. `parts` is the
-  // equation whose results are the parts: `sum` itself, or an all_slice of its result.
-  void scatter_parts(const Equation& sum, const std::vector<Value>& operands, const Equation& parts);
+  // Adds up `operands`, the operands of the equation `sum`. This GPU gets its part of the result.
+  void scatter_parts(const Equation& sum, const std::vector<Value>& operands, const PartsRead& parts);
   void lower_all_slice(const Equation& equation);
   // Copies each device's own part of the array in the buffer `whole` to the result.
   void copy_own_parts(const Equation& equation, int whole);
@@ -190,10 +192,11 @@ class Lowering {
   const pmaptrain::RowFacts rows_;
   const StorageFacts storage_;
   const Division blocks_;                              // see blocks_of(); if not deterministic, each GPU is a block
-  std::map<std::uint32_t, std::int64_t> spans_;        // by AxisSet::bits(): see span_of()
+  std::vector<AxisSet> bounds_;                        // by value: the axes that bound a sum over rows
   std::vector<int> buffers_;                           // by value: its buffer; -1 before it is lowered
   std::map<std::int32_t, int> awaited_;                // by value that waits for another one: the buffer of that
   std::map<std::int32_t, PackedSum> packed_sums_;      // see find_packed_sums()
+  std::map<std::int32_t, PartsRead> parts_read_;       // by value: see parts_taken_of()
   std::vector<Command>* commands_ = nullptr;           // to which add() appends: the plan's, or those of a loop's body
   const std::shared_ptr<std::deque<Equation>> added_;  // Plan::added_equations
 };

@@ -77,6 +77,7 @@ struct Running {
     }
     // A process that creates communicators waits for all others. So what may fail in one of them alone comes before.
     run_in_all(processes, [&] { progress.wait(0); });
+    check_collectives(processes);
     const CommunicatorIds ids = exchange_communicator_ids(plans, platform, processes);
     is_connected = true;
     wait(add_to_all([ids](Executor& executor) { executor.connect(ids); }), processes.transport);
@@ -87,6 +88,12 @@ struct Running {
         for_each_command(plan.commands, [&](const Command& command) { numbers.emplace(&command, row++); });
       }
     }
+  }
+
+  void check_collectives(const Processes& processes) const {
+    std::vector<std::vector<Rendezvous>> of_gpus;
+    for (const std::vector<Plan>& of_gpu : plans.by_gpu) of_gpus.push_back(collectives_of(of_gpu));
+    check_rendezvous(processes, "GPU", plans.first_rank, of_gpus);
   }
 
   // Returns when the GPUs of this process have done the work of the ticket. What GPUs do together does not end if one

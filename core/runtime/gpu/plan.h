@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/analysis/distribute.h"
 #include "core/base/saturate.h"
 #include "core/graph/program.h"
 #include "core/runtime/gpu/device.h"
@@ -135,7 +136,7 @@ struct PlanOptions {
   std::size_t message_bytes = std::size_t{25} << 20;
   // Whether GPUs exchange parts of a message, so that each adds up one part, or gather the whole message and each adds
   // up all of it: messages of at least this size are exchanged.
-  std::size_t least_exchanged = std::size_t{256} << 10;
+  std::size_t least_exchanged = least_in_parts;
   bool tf32 = false;  // see GpuRequest::tf32
   int blocks = 0;     // if deterministic: the number of blocks; 0: chosen by the mesh (see blocks_of())
 };

@@ -39,6 +39,19 @@ std::set<std::vector<int>> communicators_of(const std::vector<Plan>& plans) {
 
 }  // namespace
 
+std::vector<Rendezvous> collectives_of(const std::vector<Plan>& plans) {
+  std::vector<Rendezvous> all;
+  for (const Plan& plan : plans) {
+    for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {
+      const std::vector<std::int64_t> group = plan.division.grid.group(plan.gpu, collect.axes);
+      all.push_back({{group.begin(), group.end()},
+                     std::string(to_string(collect.kind)) + " in " + std::string(to_string(collect.dtype)) + " of " +
+                         rendezvous_text(collect.bytes, *collect.equation, times)});
+    });
+  }
+  return all;
+}
+
 void run_in_all(const Processes& processes, const std::function<void()>& f) {
   if (processes.placement.processes == 1) return f();
   std::exception_ptr failure;

@@ -94,6 +94,23 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
   return {all};
 }
 
+std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan) {
+  std::map<const Equation*, std::vector<RankStep>> all;
+  for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) { all[collect.equation]; });
+  for_each_command(plan.commands, [&](const Command& command) {
+    const auto steps = all.find(equation_of(command));
+    if (steps == all.end()) return;
+    if (const Collect* const collect = std::get_if<Collect>(&command)) {
+      const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect->axes));
+      const std::size_t sent = bytes_sent(collect->kind, collect->bytes, ranks);
+      add_step(steps->second, {std::string(to_string(collect->kind)), 0, sent, sent});
+    } else if (const Reduce* const reduce = std::get_if<Reduce>(&command)) {
+      add_step(steps->second, {reduce->stream == Stream::compute ? "sum_blocks" : "sum_tree", numel(reduce->type)});
+    }
+  });
+  return all;
+}
+
 std::size_t sent_bytes_of(const Plan& plan) {
   std::size_t bytes = 0;
   for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {

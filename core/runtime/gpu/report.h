@@ -20,6 +20,9 @@ std::vector<InstructionReport> instructions_of(const Plan& plan, const MakeKerne
 // exchange values.
 std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kernel);
 
+// What the GPU does for the collectives of the program.
+std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan);
+
 // The bytes that each GPU sends to others in a step.
 std::size_t sent_bytes_of(const Plan& plan);
 

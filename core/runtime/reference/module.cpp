@@ -125,11 +125,11 @@ MemoryNeeds ReferencePlanned::compute_needs() const {
     most = std::max(most, sum_of(rest.total() - donated_bytes(*entry.program), interpreter_peak_bytes(*entry.program)));
   }
   MemoryNeeds needs = rest.inputs;
-  needs.temporaries = most - needs.total();
+  needs.activations = most - needs.total();
   needs.pools = {{"parameters", needs.parameters, 1, "a copy for every device"},
-                 {"state", needs.state, 1, "a copy for every device"},
+                 {"state", needs.optimizer, 1, "a copy for every device"},
                  {"batches", needs.batches, 1, "batch inputs, filled ahead"},
-                 {"values", needs.temporaries, 1, "outputs, and what is live at one time"}};
+                 {"values", needs.activations, 1, "outputs, and what is live at one time"}};
   return needs;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/losses/softmax_cross_entropy.h"
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
 #include "core/spec/types/key.h"
@@ -24,7 +25,7 @@ class LayerNames {
     std::map<std::string, int> counts;
     std::set<std::string> names;
     for (Node& item : list.items) {
-      const Chosen chosen = Choice<LayerKind>::chosen(item);
+      const Chosen chosen = Choice<layers::LayerKind>::chosen(item);
       if (chosen.name == nullptr) continue;
       const std::string kind = chosen.name->text;
       const std::string automatic = kind + "_" + std::to_string(counts[kind]++);
@@ -52,23 +53,15 @@ class LayerNames {
       for (Node& option : value.items) fill_in_lists(option);
     }
   }
-  static bool is_layer(const Node& item) { return Choice<LayerKind>::chosen(item).name != nullptr; }
+  static bool is_layer(const Node& item) { return Choice<layers::LayerKind>::chosen(item).name != nullptr; }
 
   const Reporter& reporter_;
 };
 
 // Whether the first layer, inside of any lists, is an embedding.
 bool begins_with_embedding(const std::vector<Layer>& layers) {
-  if (layers.empty()) return false;
-  return std::visit(
-      []<class Kind>(const Kind& kind) {
-        if constexpr (requires { kind.layers; }) {
-          return begins_with_embedding(kind.layers);
-        } else {
-          return std::is_same_v<Kind, Embedding>;
-        }
-      },
-      layers.front().kind);
+  const Layer* const first = layers::first_leaf(layers);
+  return first != nullptr && first->kind->takes_tokens();
 }
 
 class Binder {
@@ -91,11 +84,16 @@ class Binder {
       }
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
-    const auto* const softmax = std::get_if<SoftmaxCrossEntropy>(&spec.loss);
+    const auto* const softmax = spec.loss.as<losses::SoftmaxCrossEntropy>();
     spec.data.numbers_name_classes = softmax != nullptr && !softmax->ignore_label;
-    spec.data.balances_classes = balances_classes(spec.loss);
-    spec.data.balances_positives = balances_positives(spec.loss);
-    spec.data.ignored_label = ignored_label(spec.loss);
+    if (spec.loss) {
+      const auto is_balanced = [](const declare::ClassWeights* weights) {
+        return weights != nullptr && weights->balanced;
+      };
+      spec.data.balances_classes = is_balanced(spec.loss->class_weights());
+      spec.data.balances_positives = is_balanced(spec.loss->positive_weights());
+      spec.data.ignored_label = spec.loss->ignored_label();
+    }
     // data.normalize makes numbers of tokens.
     spec.data.token_inputs = begins_with_embedding(spec.model.layers) && !spec.data.normalize;
     check_targets(config_, spec, reporter_);
@@ -139,12 +137,12 @@ class Binder {
     out.metrics_place = error_place(*metrics);
     std::set<std::pair<std::string, bool>> seen;
     for (const Node& item : metrics->items) {
-      const Chosen chosen = Choice<MetricKind>::chosen(item);
+      const Chosen chosen = Choice<metrics::MetricKind>::chosen(item);
       if (chosen.name == nullptr) continue;
       Metric metric;
       Section<Metric>::store(item, metric);
-      const std::string name = to_string(metric);
-      if (!seen.emplace(name, is_per_class(metric)).second) {
+      const std::string name = metric.label();
+      if (!seen.emplace(name, metric.is_per_class()).second) {
         reporter_.report(*chosen.name, "metrics has " + name + " twice", "keep one of them");
       }
     }

@@ -40,8 +40,8 @@ void fill_in_length(Node& learning_rate, const Node& length);
 void bind_train(const Node& config, const Reporter& reporter, Spec& spec);
 
 // Checks that `metric` of a section is a measure of an evaluation, and returns its place; the place of the section if
-// it is not given.
-Place bind_measure(const Node* section, const Spec& spec, const Reporter& reporter);
+// it is not given. Where the list of metrics of `config` has one that is refused, the measure may be that one.
+Place bind_measure(const Node& config, const Node* section, const Spec& spec, const Reporter& reporter);
 
 // Checks `ensemble` and binds what each member would have alone. `config` is complete otherwise. `alone` binds a config
 // without an ensemble.

@@ -5,6 +5,12 @@
 #include <map>
 #include <set>
 
+#include "core/data/arrays/values.h"
+#include "core/data/synthetic/synthetic.h"
+#include "core/data/tables/csv_source.h"
+#include "core/data/texts/text_source.h"
+#include "core/losses/poisson.h"
+#include "core/losses/softmax_cross_entropy.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys/paths.h"
 #include "core/spec/yaml/find.h"
@@ -35,22 +41,22 @@ class DataBinder {
     splits(*data, out);
     if (const Node* source = data->find("source")) out.files = paths_in("data.source", *source);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
-    if (const auto* csv = std::get_if<Csv>(&out.source)) check_csv(*get_path(data, "source.csv"), *csv);
-    if (const auto* text = std::get_if<TextFiles>(&out.source)) check_text(*get_path(data, "source.text"), *text);
-    if (const auto* values = std::get_if<Values>(&out.source)) check_values(*data, *values);
+    if (const auto* csv = out.source.as<data::Csv>()) check_csv(*get_path(data, "source.csv"), *csv);
+    if (const auto* text = out.source.as<data::TextFiles>()) check_text(*get_path(data, "source.text"), *text);
+    if (const auto* values = out.source.as<data::Values>()) check_values(*data, *values);
   }
 
  private:
   // Refuses a share of train if the source has a validation split, and limits of splits that the data does not have.
   void splits(Node& data, DataSpec& out) {
     const Node* share = get(&data, "validation");
-    const bool own = has_own_validation(out.source);
+    const bool own = has_own(out.source, data::Split::validation);
     if (share != nullptr) {
       out.validation_place = error_place(*share);
-      if (std::holds_alternative<TextFiles>(out.source)) share_of_text(*data.find("validation"));
+      if (out.source.as<data::TextFiles>() != nullptr) share_of_text(*data.find("validation"));
       if (const Node* group = get(share, "group")) check_group(*group, *share, data, out);
       if (const Node* stratify = get(share, "stratify"); stratify != nullptr && stratify->text == "true") {
-        if (std::holds_alternative<TextFiles>(out.source)) {
+        if (out.source.as<data::TextFiles>() != nullptr) {
           reporter_.report(*stratify, "the validation share of a text is its end, and has no classes", "remove it");
         } else if (!out.validation->shuffle) {
           reporter_.report(*stratify, "stratify chooses examples of each class, but shuffle: false takes the last ones",
@@ -70,15 +76,15 @@ class DataBinder {
     };
     refuse("validation", out.limit.validation, own || share != nullptr || data.find("validation") != nullptr,
            "data.validation: 0.1 would keep a tenth of the training examples aside");
-    refuse("test", out.limit.test, has_own_test(out.source), "remove the limit");
+    refuse("test", out.limit.test, has_own(out.source, data::Split::test), "remove the limit");
   }
 
   // Groups are of the rows of a table, and choose the examples alone.
   void check_group(const Node& group, const Node& share, const Node& data, const DataSpec& out) {
-    const auto* const csv = std::get_if<Csv>(&out.source);
+    const auto* const csv = out.source.as<data::Csv>();
     if (csv == nullptr) {
       if (get(&data, "source") == nullptr) return;
-      reporter_.report(group, "group names a column of a table, but the source is " + to_string(out.source),
+      reporter_.report(group, "group names a column of a table, but the source is " + out.source->name(),
                        "remove it; csv reads tables");
       return;
     }
@@ -88,7 +94,7 @@ class DataBinder {
       reporter_.report(*other, std::string(key) + ": " + chosen + " chooses single rows, but group keeps rows together",
                        "remove one of the two");
     }
-    const auto is_group = [&](const ColumnName& name) { return name.text == group.text; };
+    const auto is_group = [&](const declare::ColumnName& name) { return name.text == group.text; };
     const bool is_target = std::any_of(csv->target.begin(), csv->target.end(), is_group);
     if (!is_target && !(csv->weight && is_group(*csv->weight))) return;
     reporter_.report(group,
@@ -122,7 +128,7 @@ class DataBinder {
   }
 
   // Checks that each column has one role, and that categorical columns are inputs.
-  void check_csv(const Node& options, const Csv& csv) {
+  void check_csv(const Node& options, const data::Csv& csv) {
     if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
         static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
       const bool tab = csv.delimiter == "\\t" || csv.delimiter == "tab";
@@ -178,13 +184,13 @@ class DataBinder {
   }
 
   // Checks that each column that `missing` names is an input, and that its treatment fits its content.
-  void check_missing(const Node& missing, const Csv& csv, const std::map<std::string, std::string>& parts,
+  void check_missing(const Node& missing, const data::Csv& csv, const std::map<std::string, std::string>& parts,
                      bool inputs_are_named) {
     for (std::size_t i = 0; i < missing.keys.size(); ++i) {
       const std::string &column = missing.keys[i].text, &word = missing.items[i].text;
       const auto part = parts.find(column);
       const bool is_categorical = std::any_of(csv.categorical.begin(), csv.categorical.end(),
-                                              [&](const ColumnName& name) { return name.text == column; });
+                                              [&](const declare::ColumnName& name) { return name.text == column; });
       if (part != parts.end() ? part->second != "an input" : inputs_are_named) {
         const std::string what = part != parts.end() ? part->second : "no input";
         reporter_.report(missing.keys[i], fmt::format("the column '{}' is {}; missing is for inputs", column, what),
@@ -199,20 +205,20 @@ class DataBinder {
     }
   }
 
-  void check_text(const Node& options, const TextFiles& text) {
+  void check_text(const Node& options, const data::TextFiles& text) {
     const Node* const end = get(&options, "end_token");
-    if (end != nullptr && text.tokens == Tokens::bytes && *text.end_token > 255) {
+    if (end != nullptr && text.tokens == data::Tokens::bytes && *text.end_token > 255) {
       reporter_.report(*end, fmt::format("end_token is {}, but tokens: bytes has the tokens 0 to 255", *text.end_token),
                        "take a byte that the texts do not have, such as 0");
     }
     const Node* const field = get(&options, "field");
-    if (field != nullptr && text.tokens == Tokens::uint16) {
+    if (field != nullptr && text.tokens == data::Tokens::uint16) {
       reporter_.report(*field, "field is for JSON lines, which have texts, and tokens: uint16 takes files of tokens",
                        "remove it; tokens: bytes trains on the bytes of the texts");
     }
   }
 
-  void check_values(const Node& data, const Values& values) {
+  void check_values(const Node& data, const data::Values& values) {
     if (values.inputs.empty() || values.targets.empty() || values.inputs.size() == values.targets.size()) return;
     reporter_.report(*get_path(&data, "source.values.targets"),
                      "there are " + std::to_string(values.inputs.size()) + " inputs but " +
@@ -276,10 +282,10 @@ class DataBinder {
 // The classes that are listed in order.
 void check_classes(const Node& config, const Spec& spec, const Reporter& reporter) {
   const Node* const list = get_path(&config, "data.source.csv.classes");
-  const auto* const csv = std::get_if<Csv>(&spec.data.source);
+  const auto* const csv = spec.data.source.as<data::Csv>();
   if (list == nullptr || csv == nullptr || csv->classes.empty()) return;
   std::set<std::string> named;
-  for (const ColumnName& name : csv->classes) {
+  for (const declare::ColumnName& name : csv->classes) {
     if (!named.insert(name.text).second) {
       reporter.report(*list, "classes has '" + name.text + "' twice", "name each class once");
     }
@@ -291,7 +297,7 @@ void check_classes(const Node& config, const Spec& spec, const Reporter& reporte
     reporter.report(*list, "classes are those of one target; there are several", "remove the list");
   }
   if (get(&config, "loss") != nullptr && takes_numbers(spec.loss)) {
-    reporter.report(*list, "classes is for losses of classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+    reporter.report(*list, "classes is for losses of classes; the loss, " + spec.loss->name() + ", takes numbers",
                     "remove it, or use softmax_cross_entropy or sigmoid_cross_entropy");
   }
 }
@@ -303,30 +309,30 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
   const Node* columns = get_path(&config, "data.source.csv.target");
   const bool several = columns != nullptr && columns->items.size() > 1;
   const bool has_loss = spec.loss_place.known();  // else it is missing or refused, and its default says nothing
-  if (several && has_loss && std::holds_alternative<SoftmaxCrossEntropy>(spec.loss)) {
+  if (several && has_loss && spec.loss.as<losses::SoftmaxCrossEntropy>() != nullptr) {
     reporter.report(*columns,
-                    "several targets are numbers or labels; the loss, " + to_string(spec.loss) + ", takes one class",
+                    "several targets are numbers or labels; the loss, " + spec.loss->name() + ", takes one class",
                     "name one column, use sigmoid_cross_entropy for labels 0 and 1, or a loss of numbers, such as "
                     "mean_squared_error");
   }
   const Node* separator = get_path(&config, "data.source.csv.label_separator");
-  const auto* const csv = std::get_if<Csv>(&spec.data.source);
+  const auto* const csv = spec.data.source.as<data::Csv>();
   if (separator != nullptr && csv != nullptr && csv->label_separator) {
     if (several) {
       reporter.report(*separator, "label_separator divides the cells of one target; there are several",
                       "name the column with lists of labels, or remove label_separator: columns of 0 and 1 are labels");
     } else if (csv->label_separator->empty()) {
       reporter.report(*separator, "label_separator is empty", "write the text between two labels, such as \";\"");
-    } else if (has_loss && (takes_numbers(spec.loss) || std::holds_alternative<SoftmaxCrossEntropy>(spec.loss))) {
+    } else if (has_loss && (takes_numbers(spec.loss) || spec.loss.as<losses::SoftmaxCrossEntropy>() != nullptr)) {
       reporter.report(*separator,
-                      "label_separator gives examples several labels; the loss, " + to_string(spec.loss) + ", takes " +
+                      "label_separator gives examples several labels; the loss, " + spec.loss->name() + ", takes " +
                           (takes_numbers(spec.loss) ? "numbers" : "one class"),
                       "use sigmoid_cross_entropy");
     }
   }
   const Node* stratify = get_path(&config, "data.validation.stratify");
   if (stratify != nullptr && stratify->text == "true" && has_loss && takes_numbers(spec.loss)) {
-    reporter.report(*stratify, "stratify is for classes; the loss, " + to_string(spec.loss) + ", takes numbers",
+    reporter.report(*stratify, "stratify is for classes; the loss, " + spec.loss->name() + ", takes numbers",
                     "remove it");
   }
   const Node* node = get_path(&config, "data.normalize_targets");
@@ -334,15 +340,15 @@ void check_targets(const Node& config, const Spec& spec, const Reporter& reporte
   if (has_loss && !takes_numbers(spec.loss)) {
     reporter.report(
         *node,
-        "normalize_targets is for targets that are numbers; the loss, " + to_string(spec.loss) + ", is one of classes",
+        "normalize_targets is for targets that are numbers; the loss, " + spec.loss->name() + ", is one of classes",
         "remove it, or use a loss of numbers, such as mean_squared_error");
   }
-  if (std::holds_alternative<Poisson>(spec.loss)) {
+  if (spec.loss.as<losses::Poisson>() != nullptr) {
     reporter.report(*node,
                     "normalize_targets does not go with poisson, whose outputs are logarithms of rates of counts",
                     "remove it, or use another loss of numbers, such as mean_squared_error");
   }
-  if (std::holds_alternative<SyntheticLinear>(spec.data.source)) {
+  if (spec.data.source.as<data::SyntheticLinear>() != nullptr) {
     reporter.report(*node,
                     "normalize_targets does not go with synthetic_linear, whose true parameters are those of its "
                     "targets as they are",

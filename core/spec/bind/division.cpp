@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/text.h"
+#include "core/data/arrays/values.h"
 #include "core/mesh/member_share.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys/check.h"
@@ -123,7 +124,7 @@ void check_division(const Spec& spec, const Node& config, std::vector<Diagnostic
   const auto* each = std::get_if<BatchPerDevice>(&spec.data.batch_size);
   if (each == nullptr && batch_size == nullptr) return;
   // The number of examples is known here only for a source of values.
-  const auto* values = std::get_if<Values>(&spec.data.source);
+  const auto* values = spec.data.source.as<data::Values>();
   const std::int64_t most =
       values != nullptr ? static_cast<std::int64_t>(values->inputs.size()) : std::numeric_limits<std::int64_t>::max();
   const std::int64_t batch = each != nullptr ? each->examples * devices : *batch_size;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/data/synthetic/synthetic.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/bind/variables.h"
 #include "core/spec/keys.h"
@@ -16,8 +17,8 @@ namespace {
 
 using Kind = Node::Kind;
 
-bool is_synthetic(const Source& source) {
-  return std::holds_alternative<SyntheticLinear>(source) || std::holds_alternative<SyntheticImages>(source);
+bool is_synthetic(const data::SourceKind& source) {
+  return source.as<data::SyntheticLinear>() != nullptr || source.as<data::SyntheticImages>() != nullptr;
 }
 
 class EnsembleBinder {
@@ -83,7 +84,7 @@ class EnsembleBinder {
     }
   }
 
-  void vary(Node& section, const Source& data, Ensemble& ensemble) {
+  void vary(Node& section, const data::SourceKind& data, Ensemble& ensemble) {
     Node* const given = section.find("vary");
     if (given == nullptr || !given->valid()) return;
     Node flat = empty_at(*given, Kind::map);

@@ -1,5 +1,5 @@
 // Checks of the keys of `optimizer` against each other, and the default length of its schedule. What depends on the
-// model or on the number of steps is checked by train::make_optimizer.
+// model or on the number of steps is checked by step::make_optimizer.
 #include "core/base/text.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys.h"
@@ -23,7 +23,7 @@ class OptimizerBinder {
  public:
   OptimizerBinder(const Node& optimizer, const Reporter& reporter) : optimizer_(optimizer), reporter_(reporter) {}
 
-  void check(OptimizerSpec& out) const {
+  void check(optimizers::Options& out) const {
     const Chosen rule = Choice<optimizers::Rule>::chosen(optimizer_);
     if (rule.name != nullptr) {
       check_nesterov(*rule.options);
@@ -74,9 +74,9 @@ class OptimizerBinder {
   const Reporter& reporter_;
 };
 
-void bind_plateau(const Node& section, Spec& spec, const Reporter& reporter) {
-  ReduceOnPlateau& plateau = *spec.optimizer.reduce_on_plateau;
-  plateau.place = bind_measure(&section, spec, reporter);
+void bind_plateau(const Node& config, const Node& section, Spec& spec, const Reporter& reporter) {
+  optimizers::ReduceOnPlateau& plateau = *spec.optimizer.reduce_on_plateau;
+  plateau.place = bind_measure(config, &section, spec, reporter);
   if (plateau.rtol > 0.0 || plateau.atol > 0.0) return;
   const Node* const rtol = get(&section, "rtol");
   reporter.report(rtol != nullptr ? *rtol : section, "rtol and atol are both 0, and one of them must be more",
@@ -108,7 +108,7 @@ void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec) {
   if (optimizer == nullptr || !optimizer->is(Node::Kind::map)) return;
   OptimizerBinder(*optimizer, reporter).check(spec.optimizer);
   if (spec.optimizer.reduce_on_plateau) {
-    bind_plateau(*get(optimizer, "reduce_on_plateau"), spec, reporter);
+    bind_plateau(config, *get(optimizer, "reduce_on_plateau"), spec, reporter);
   }
   const Node* const duration = get_path(&config, "train.duration");
   Node* const rate = optimizer->find("learning_rate");

@@ -4,8 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/hints/hints.h"
+#include "core/metrics/accuracy.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
@@ -20,7 +21,7 @@ namespace {
 std::vector<std::string> measures_of(const Spec& spec) {
   std::vector<std::string> names{"loss"};
   for (const Metric& metric : spec.metrics) {
-    if (is_single_value(metric)) names.push_back(to_string(metric));
+    if (metric.is_single_value()) names.push_back(metric.label());
   }
   return names;
 }
@@ -63,7 +64,7 @@ std::string help_for(const std::string& name, const std::vector<std::string>& me
   };
   const auto meant_metric = [&](const std::string& metric) {
     const bool is_top = metric == "top_k_accuracy";
-    return meant(is_top ? to_string(Metric{metric::TopKAccuracy{}}) : metric, metric);
+    return meant(is_top ? metrics::TopKAccuracy().label() : metric, metric);
   };
   const auto other_k =
       std::find_if(measures.begin(), measures.end(), [](const std::string& one) { return !k_of(one).empty(); });
@@ -97,15 +98,23 @@ std::string help_for(const std::string& name, const std::vector<std::string>& me
   return help;
 }
 
+// Whether each item of the list of metrics is one. One that is refused may have been meant.
+bool are_read(const Node* metrics) {
+  if (metrics == nullptr) return true;
+  return metrics->valid() && std::all_of(metrics->items.begin(), metrics->items.end(), [](const Node& item) {
+           return Choice<metrics::MetricKind>::chosen(item).name != nullptr;
+         });
+}
+
 }  // namespace
 
-Place bind_measure(const Node* section, const Spec& spec, const Reporter& reporter) {
+Place bind_measure(const Node& config, const Node* section, const Spec& spec, const Reporter& reporter) {
   if (section == nullptr) return {};
   const Node* const metric = get(section, "metric");
   if (metric == nullptr) return error_place(*section);
   const std::vector<std::string> names = measures_of(spec);
-  if (std::find(names.begin(), names.end(), metric->text) == names.end()) {
-    const auto is_it = [&](const Metric& one) { return to_string(one) == metric->text; };
+  if (std::find(names.begin(), names.end(), metric->text) == names.end() && are_read(config.find("metrics"))) {
+    const auto is_it = [&](const Metric& one) { return one.label() == metric->text; };
     if (std::any_of(spec.metrics.begin(), spec.metrics.end(), is_it)) {
       reporter.report(*metric, "metric '" + metric->text + "' is more than one value, and one decides",
                       "the measures of one value are " + join(names, ", "));
@@ -119,10 +128,10 @@ Place bind_measure(const Node* section, const Spec& spec, const Reporter& report
 void bind_train(const Node& config, const Reporter& reporter, Spec& spec) {
   TrainSpec& train = spec.train;
   if (train.checkpoint.best) {
-    train.checkpoint.best->place = bind_measure(get_path(&config, "train.checkpoint.best"), spec, reporter);
+    train.checkpoint.best->place = bind_measure(config, get_path(&config, "train.checkpoint.best"), spec, reporter);
   }
   if (train.early_stopping) {
-    train.early_stopping->place = bind_measure(get_path(&config, "train.early_stopping"), spec, reporter);
+    train.early_stopping->place = bind_measure(config, get_path(&config, "train.early_stopping"), spec, reporter);
   }
 }
 

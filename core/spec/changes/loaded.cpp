@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "core/data/arrays/npz_source.h"
 #include "core/spec/print.h"
 #include "core/spec/yaml/node.h"
 
@@ -13,9 +14,13 @@ std::vector<std::string> Loaded::facts_and_notes() const {
   return all;
 }
 
-void set_channels(Loaded& loaded, Channels channels) {
+void set_channels(Loaded& loaded, data::Channels channels) {
   const auto set = [&](Spec& spec) {
-    if (auto* const npz = std::get_if<Npz>(&spec.data.source)) npz->channels = channels;
+    const auto* const npz = spec.data.source.as<data::Npz>();
+    if (npz == nullptr) return;
+    data::Npz changed = *npz;
+    changed.channels = channels;
+    spec.data.source = changed;
   };
   set(loaded.spec);
   if (loaded.spec.ensemble) {
@@ -24,7 +29,7 @@ void set_channels(Loaded& loaded, Channels channels) {
   Node tree = *loaded.tree;
   Node* at = &tree;
   for (const char* const key : {"data", "source", "npz", "channels"}) at = at->find(key);
-  at->text = to_string(channels);
+  at->text = declare::word_of(channels);
   if (loaded.changes.empty()) loaded.resolved = print_config(tree);
   loaded.tree = std::make_shared<const Node>(std::move(tree));
 }

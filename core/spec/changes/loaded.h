@@ -42,6 +42,6 @@ struct Loaded {
 
 // Puts what the data decided in place of data.source.npz.channels: auto, in the spec, the tree and the resolved config.
 // A config that was changed keeps its resolved text.
-void set_channels(Loaded& loaded, Channels channels);
+void set_channels(Loaded& loaded, data::Channels channels);
 
 }  // namespace pmaptrain::spec

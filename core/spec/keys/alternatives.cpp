@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/hints/hints.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/meant.h"
 #include "core/spec/yaml/parse.h"

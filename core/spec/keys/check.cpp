@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/hints/hints.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/alternatives.h"
 #include "core/spec/types/leaf.h"

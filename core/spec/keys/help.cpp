@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
+#include "core/hints/hints.h"
 #include "core/spec/keys.h"
 #include "core/spec/keys/check.h"
 #include "core/spec/types/duration.h"

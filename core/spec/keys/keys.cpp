@@ -87,7 +87,7 @@ std::vector<std::string> value_words(const Key& key) {
 
 bool takes_path(const Key& key) {
   return key.type == Type::path || key.type == Takes<std::vector<std::string>>::type ||
-         key.type == Takes<Npz::Split>::type;
+         key.type == Takes<declare::FileOrArrays>::type;
 }
 
 }  // namespace pmaptrain::spec

@@ -12,7 +12,7 @@ bool is_path(std::string_view path) {
     path = path.substr(0, dot);
   }
   const Key* const known = find_key(path);
-  return known != nullptr && (takes_path(*known) || known->type == Takes<FilePair>::type);
+  return known != nullptr && (takes_path(*known) || known->type == Takes<declare::FilePair>::type);
 }
 
 std::vector<PathAt> paths_in(const std::string& key, const Node& node) {

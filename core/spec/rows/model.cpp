@@ -10,10 +10,6 @@ static constexpr std::array<Word<Weights>, 2> words_of(Tag<Weights>) {
   return {{{"ema", Weights::ema}, {"raw", Weights::raw}}};
 }
 
-static constexpr std::array<Word<ParameterLayout>, 2> words_of(Tag<ParameterLayout>) {
-  return {{{"flax", ParameterLayout::flax}, {"torch", ParameterLayout::torch}}};
-}
-
 static auto row(Tag<InitialFrom>) {
   return keys_of<InitialFrom>(
       option(&InitialFrom::path, {.path = "path",

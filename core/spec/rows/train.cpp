@@ -2,6 +2,28 @@
 #include "core/spec/rows/row.h"
 #include "core/spec/types/duration.h"
 
+// Rows are found beside their structs.
+namespace pmaptrain::optimizers {
+
+using namespace spec;
+
+static auto row(Tag<Ema>) {
+  return keys_of<Ema>(
+      option(&Ema::decay, {.path = "decay",
+                           .high = 1,
+                           .open_high = true,
+                           .varies = true,
+                           .fixed = "the average is corrected for its start by one decay of all updates",
+                           .meaning = "The decay rate of the average.",
+                           .example = "decay: 0.999"}),
+      option(&Ema::debias, {.path = "debias",
+                            .meaning = "Whether the average is divided by 1 - decay^updates, because it begins at "
+                                       "zero.",
+                            .example = "debias: true"}));
+}
+
+}  // namespace pmaptrain::optimizers
+
 namespace pmaptrain::spec {
 
 static constexpr std::array<Word<OnNonfinite>, 2> words_of(Tag<OnNonfinite>) {
@@ -53,21 +75,6 @@ static auto row(Tag<EarlyStoppingSpec>) {
                                              .high = unbounded,
                                              .meaning = "The smallest change that counts as an improvement.",
                                              .example = "min_delta: 0.001"}));
-}
-
-static auto row(Tag<EmaSpec>) {
-  return keys_of<EmaSpec>(
-      option(&EmaSpec::decay, {.path = "decay",
-                               .high = 1,
-                               .open_high = true,
-                               .varies = true,
-                               .fixed = "the average is corrected for its start by one decay of all updates",
-                               .meaning = "The decay rate of the average.",
-                               .example = "decay: 0.999"}),
-      option(&EmaSpec::debias, {.path = "debias",
-                                .meaning = "Whether the average is divided by 1 - decay^updates, because it begins at "
-                                           "zero.",
-                                .example = "debias: true"}));
 }
 
 static auto row(Tag<LossSpikeSpec>) {
@@ -158,7 +165,7 @@ template struct Section<TrainSpec>;
 template struct Section<CheckpointSpec>;
 template struct Section<BestSpec>;
 template struct Section<EarlyStoppingSpec>;
-template struct Section<EmaSpec>;
+template struct Section<optimizers::Ema>;
 template struct Section<LossSpikeSpec>;
 
 }  // namespace pmaptrain::spec

@@ -137,11 +137,13 @@ void Takes<Mesh>::store(const Node& value, Mesh& out) {
   out = Mesh(std::move(axes));
 }
 
-void Takes<AxisNames>::store(const Node& value, AxisNames& out) {
+void Takes<declare::AxisNames>::store(const Node& value, declare::AxisNames& out) {
   out.names.clear();
   for (const Node& name : value.items) out.names.push_back(name.text);
 }
 
-std::string Takes<AxisNames>::written(const AxisNames& axes) { return "[" + join(axes.names, ", ") + "]"; }
+std::string Takes<declare::AxisNames>::written(const declare::AxisNames& axes) {
+  return "[" + join(axes.names, ", ") + "]";
+}
 
 }  // namespace pmaptrain::spec

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "core/declare/values.h"
 #include "core/mesh/mesh.h"
-#include "core/spec/model.h"
 #include "core/spec/types/takes.h"
 
 namespace pmaptrain::spec {
@@ -16,10 +16,10 @@ struct Takes<Mesh> {
 };
 
 template <>
-struct Takes<AxisNames> {
+struct Takes<declare::AxisNames> {
   static constexpr const Type& type = Type::axis_names;
-  static void store(const Node& value, AxisNames& out);
-  static std::string written(const AxisNames& axes);
+  static void store(const Node& value, declare::AxisNames& out);
+  static std::string written(const declare::AxisNames& axes);
 };
 
 }  // namespace pmaptrain::spec

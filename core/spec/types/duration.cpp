@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/hints/hints.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/number.h"
 #include "core/spec/types/schema_text.h"
@@ -300,10 +300,10 @@ void Takes<std::vector<Duration>>::store(const Node& value, std::vector<Duration
   store_items<Takes<Duration>>(value, out);
 }
 
-void Takes<std::vector<schedule::Scale>>::store(const Node& value, std::vector<schedule::Scale>& out) {
+void Takes<std::vector<declare::Scale>>::store(const Node& value, std::vector<declare::Scale>& out) {
   out.clear();
   for (const Node& pair : value.items) {
-    schedule::Scale& scale = out.emplace_back();
+    declare::Scale& scale = out.emplace_back();
     Takes<Duration>::store(pair.items[0], scale.boundary);
     Takes<double>::store(pair.items[1], scale.scale);
   }

@@ -47,9 +47,9 @@ struct Takes<std::vector<Duration>> {
 };
 
 template <>
-struct Takes<std::vector<schedule::Scale>> {
+struct Takes<std::vector<declare::Scale>> {
   static constexpr const Type& type = Type::scales;
-  static void store(const Node& value, std::vector<schedule::Scale>& out);
+  static void store(const Node& value, std::vector<declare::Scale>& out);
 };
 
 // A checked duration with the place of `where`.

@@ -147,9 +147,9 @@ Node check_matrix(const Key& key, const Node& value, const Reporter& reporter) {
 
 constinit const Type Takes<std::vector<std::int64_t>>::type{integers_text, integers_schema, check_integers};
 constinit const Type TakesNumbers::type{numbers_text, numbers_schema, check_numbers};
-constinit const Type Takes<ClassWeights>::type{numbers_text, numbers_schema, check_weights};
-constinit const Type Takes<Range>::type{range_text, range_schema, check_range};
-constinit const Type Takes<Spread>::type{spread_text, spread_schema, check_spread};
+constinit const Type Takes<declare::ClassWeights>::type{numbers_text, numbers_schema, check_weights};
+constinit const Type Takes<declare::Range>::type{range_text, range_schema, check_range};
+constinit const Type Takes<declare::Spread>::type{spread_text, spread_schema, check_spread};
 constinit const Type Takes<std::vector<std::vector<double>>>::type{matrix_text, matrix_schema, check_matrix};
 
 void Takes<std::vector<std::int64_t>>::store(const Node& value, std::vector<std::int64_t>& out) {
@@ -167,31 +167,31 @@ void Takes<std::vector<double>>::store(const Node& value, std::vector<double>& o
   store_items<Takes<double>>(value, out);
 }
 
-void Takes<ClassWeights>::store(const Node& value, ClassWeights& out) {
+void Takes<declare::ClassWeights>::store(const Node& value, declare::ClassWeights& out) {
   out.balanced = value.is(Kind::scalar);
   if (!out.balanced) Takes<std::vector<double>>::store(value, out.each);
 }
 
-void Takes<Range>::store(const Node& value, Range& out) {
+void Takes<declare::Range>::store(const Node& value, declare::Range& out) {
   Takes<double>::store(value.items[0], out.low);
   Takes<double>::store(value.items[1], out.high);
 }
 
-std::string Takes<Range>::written(const Range& range) {
+std::string Takes<declare::Range>::written(const declare::Range& range) {
   return "[" + exact(range.low) + ", " + exact(range.high) + "]";
 }
 
-void Takes<Spread>::store(const Node& value, Spread& out) {
+void Takes<declare::Spread>::store(const Node& value, declare::Spread& out) {
   out = {};
   if (value.is(Kind::scalar)) {
     Takes<double>::store(value, out.distance);
   } else {
-    Takes<Range>::store(value, out.range.emplace());
+    Takes<declare::Range>::store(value, out.range.emplace());
   }
 }
 
-std::string Takes<Spread>::written(const Spread& spread) {
-  return spread.range ? Takes<Range>::written(*spread.range) : exact(spread.distance);
+std::string Takes<declare::Spread>::written(const declare::Spread& spread) {
+  return spread.range ? Takes<declare::Range>::written(*spread.range) : exact(spread.distance);
 }
 
 void Takes<std::vector<std::vector<double>>>::store(const Node& value, std::vector<std::vector<double>>& out) {

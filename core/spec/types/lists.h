@@ -30,25 +30,25 @@ struct Takes<std::vector<double>> : TakesNumbers {
 
 // The same, not all 0.
 template <>
-struct Takes<ClassWeights> {
+struct Takes<declare::ClassWeights> {
   static const Type type;
-  static void store(const Node& value, ClassWeights& out);
+  static void store(const Node& value, declare::ClassWeights& out);
 };
 
 // Two numbers, the least first.
 template <>
-struct Takes<Range> {
+struct Takes<declare::Range> {
   static const Type type;
-  static void store(const Node& value, Range& out);
-  static std::string written(const Range& range);
+  static void store(const Node& value, declare::Range& out);
+  static std::string written(const declare::Range& range);
 };
 
 // The same, or a single number of at least 0.
 template <>
-struct Takes<Spread> {
+struct Takes<declare::Spread> {
   static const Type type;
-  static void store(const Node& value, Spread& out);
-  static std::string written(const Spread& spread);
+  static void store(const Node& value, declare::Spread& out);
+  static std::string written(const declare::Spread& spread);
 };
 
 // A list of examples, each a list of numbers.

@@ -3,10 +3,13 @@
 
 #include <string>
 
-#include "core/spec/spec.h"
+#include "core/declare/values.h"
 #include "core/spec/types/takes.h"
 
 namespace pmaptrain::spec {
+
+using declare::Padding;
+using declare::PaddingKind;
 
 template <>
 struct Takes<Padding> {

@@ -46,13 +46,13 @@ Node check_files(const Key& key, const Node& value, const Reporter& reporter) {
   return result.is(Kind::sequence) && result.items.empty() ? empty_value(key, value, reporter) : result;
 }
 
-std::string npz_split_text(const Key& /*key*/) { return "a path, or a list of two names"; }
+std::string file_or_arrays_text(const Key& /*key*/) { return "a path, or a list of two names"; }
 
-std::string npz_split_schema(const Key& /*key*/, Definitions& /*named*/) {
+std::string file_or_arrays_schema(const Key& /*key*/, Definitions& /*named*/) {
   return schema::any_of({schema::text(), schema::list_of(schema::text(), 2, 2)});
 }
 
-Node check_npz_split(const Key& key, const Node& value, const Reporter& reporter) {
+Node check_file_or_arrays(const Key& key, const Node& value, const Reporter& reporter) {
   if (value.is(Kind::scalar)) return check_path(key, value, reporter);
   return check_list(key, value, 2, reporter, [&](const Node& item) { return check_text(key, item, reporter); });
 }
@@ -60,17 +60,22 @@ Node check_npz_split(const Key& key, const Node& value, const Reporter& reporter
 }  // namespace
 
 constinit const Type Type::path{path_text, path_schema, check_path};
-constinit const Type Takes<FilePair>::type{paths_text, paths_schema, check_paths};
+constinit const Type Takes<declare::FilePair>::type{paths_text, paths_schema, check_paths};
 constinit const Type Takes<std::vector<std::string>>::type{files_text, files_schema, check_files};
-constinit const Type Takes<Npz::Split>::type{npz_split_text, npz_split_schema, check_npz_split};
+constinit const Type Takes<declare::FileOrArrays>::type{file_or_arrays_text, file_or_arrays_schema,
+                                                        check_file_or_arrays};
 
 void Takes<std::vector<std::string>>::store(const Node& value, std::vector<std::string>& out) {
   store_items<Takes<std::string>>(value, out);
 }
 
-void Takes<Npz::Split>::store(const Node& value, Npz::Split& out) {
+void Takes<declare::FileOrArrays>::store(const Node& value, declare::FileOrArrays& out) {
   const bool names = value.is(Kind::sequence);
-  out = names ? Npz::Split{"", value.items[0].text, value.items[1].text} : Npz::Split{value.text, "", ""};
+  if (names) {
+    out = {"", value.items[0].text, value.items[1].text};
+  } else {
+    out = {value.text, "", ""};
+  }
 }
 
 }  // namespace pmaptrain::spec

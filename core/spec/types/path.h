@@ -4,16 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/spec.h"
 #include "core/spec/types/takes.h"
 
 namespace pmaptrain::spec {
 
 // Two files: inputs and targets.
 template <>
-struct Takes<FilePair> {
+struct Takes<declare::FilePair> {
   static const Type type;
-  static void store(const Node& value, FilePair& out) { out = {value.items[0].text, value.items[1].text}; }
+  static void store(const Node& value, declare::FilePair& out) { out = {value.items[0].text, value.items[1].text}; }
 };
 
 // A list of files; one file is a list of one.
@@ -25,9 +24,9 @@ struct Takes<std::vector<std::string>> {
 
 // A file, or the names of two arrays.
 template <>
-struct Takes<Npz::Split> {
+struct Takes<declare::FileOrArrays> {
   static const Type type;
-  static void store(const Node& value, Npz::Split& out);
+  static void store(const Node& value, declare::FileOrArrays& out);
 };
 
 }  // namespace pmaptrain::spec

@@ -9,12 +9,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/declare/kind.h"
 #include "core/spec/types/type.h"
 
 namespace pmaptrain::spec {
 
-template <class T>
-struct Tag {};
+using declare::Tag;
+using declare::Word;
 
 // How a member of type T is written. A specialisation has these static members:
 //
@@ -32,25 +33,12 @@ struct Takes<std::optional<T>> {
   static void store(const Node& value, std::optional<T>& out) { Takes<T>::store(value, out.emplace()); }
 };
 
-// A word and its enumerator. `words_of(Tag<T>)`, beside the row with the member, lists all words of an enumeration.
-template <class T>
-using Word = std::pair<std::string_view, T>;
-
 template <class T>
 requires std::is_enum_v<T>
 struct Takes<T> {
   static constexpr const Type& type = Type::word;
-  static void store(const Node& value, T& out) {
-    for (const auto& [word, meant] : words_of(Tag<T>{})) {
-      if (value.text == word) out = meant;
-    }
-  }
-  static std::string written(T value) {
-    for (const auto& [word, meant] : words_of(Tag<T>{})) {
-      if (meant == value) return std::string(word);
-    }
-    return {};
-  }
+  static void store(const Node& value, T& out) { declare::store_word(value.text, out); }
+  static std::string written(T value) { return declare::word_of(value); }
 };
 
 }  // namespace pmaptrain::spec

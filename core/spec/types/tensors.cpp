@@ -70,7 +70,7 @@ void flatten(const Node& node, std::vector<double>& out) {
   for (const Node& item : node.items) flatten(item, out);
 }
 
-void add_tensors(const Node& node, const std::string& prefix, std::map<std::string, Tensor>& out) {
+void add_tensors(const Node& node, const std::string& prefix, std::map<std::string, declare::Tensor>& out) {
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const std::string path = prefix.empty() ? node.keys[i].text : prefix + "." + node.keys[i].text;
     const Node& value = node.items[i];
@@ -78,7 +78,7 @@ void add_tensors(const Node& node, const std::string& prefix, std::map<std::stri
       add_tensors(value, path, out);
       continue;
     }
-    Tensor tensor;
+    declare::Tensor tensor;
     tensor.place = overridden(value) != nullptr ? error_place(value) : place_of(node.keys[i]);
     for (const Node* at = &value; at->is(Kind::sequence); at = &at->items.front()) {
       tensor.shape.push_back(static_cast<std::int64_t>(at->items.size()));
@@ -92,7 +92,8 @@ void add_tensors(const Node& node, const std::string& prefix, std::map<std::stri
 
 constinit const Type Type::tensors{tensors_text, tensors_schema, check_tensors};
 
-void Takes<std::map<std::string, Tensor>>::store(const Node& value, std::map<std::string, Tensor>& out) {
+void Takes<std::map<std::string, declare::Tensor>>::store(const Node& value,
+                                                          std::map<std::string, declare::Tensor>& out) {
   add_tensors(value, "", out);
 }
 

@@ -11,9 +11,9 @@ namespace pmaptrain::spec {
 
 // A map by dotted path. Of duplicates, the first is kept.
 template <>
-struct Takes<std::map<std::string, Tensor>> {
+struct Takes<std::map<std::string, declare::Tensor>> {
   static constexpr const Type& type = Type::tensors;
-  static void store(const Node& value, std::map<std::string, Tensor>& out);
+  static void store(const Node& value, std::map<std::string, declare::Tensor>& out);
 };
 
 }  // namespace pmaptrain::spec

@@ -83,7 +83,7 @@ Node check_text(const Key& key, const Node& value, const Reporter& reporter) {
   return result;
 }
 
-void Takes<std::vector<Pattern>>::store(const Node& value, std::vector<Pattern>& out) {
+void Takes<std::vector<declare::Pattern>>::store(const Node& value, std::vector<declare::Pattern>& out) {
   out.clear();
   for (const Node& item : value.items) out.push_back({item.text, place_of(item)});
 }

@@ -28,8 +28,8 @@ struct TakesTexts {
 };
 
 template <>
-struct Takes<std::vector<Pattern>> : TakesTexts {
-  static void store(const Node& value, std::vector<Pattern>& out);
+struct Takes<std::vector<declare::Pattern>> : TakesTexts {
+  static void store(const Node& value, std::vector<declare::Pattern>& out);
 };
 
 template <>

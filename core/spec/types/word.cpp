@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/hints.h"
 #include "core/base/text.h"
+#include "core/hints/hints.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/schema_text.h"
 #include "core/spec/yaml/scalar.h"
@@ -72,20 +72,7 @@ Node check_words(const Key& key, const Node& value, const Reporter& reporter) {
 
 constinit const Type Takes<bool>::type{boolean_text, boolean_schema, check_boolean};
 constinit const Type Type::word{word_text, word_schema, check_word};
-constinit const Type Takes<MissingCells>::type{words_text, words_schema, check_words};
-constinit const Type Takes<NormalizeTargets>::type{words_text, words_schema, check_words};
-
-void Takes<MissingCells>::store(const Node& value, MissingCells& out) {
-  const auto treatment = [](const std::string& word) {
-    return word == "mean" ? Missing::mean : word == "category" ? Missing::category : Missing::error;
-  };
-  out = {};
-  if (value.is(Kind::scalar) && value.text != "error") out.numbers = Missing::mean;
-  if (value.is(Kind::scalar) && value.text == "fill") out.texts = Missing::category;
-  for (std::size_t i = 0; i < value.keys.size(); ++i) {
-    out.columns.emplace_back(ColumnName{value.keys[i].text, place_of(value.keys[i])}, treatment(value.items[i].text));
-  }
-}
+constinit const Type named_words{words_text, words_schema, check_words};
 
 void Takes<NormalizeTargets>::store(const Node& value, NormalizeTargets& out) {
   const auto scale = [](const std::string& word) {

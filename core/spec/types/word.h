@@ -16,14 +16,11 @@ struct Takes<bool> {
 };
 
 // One of Key::words, or a map of names to one of Key::item_words each.
-template <>
-struct Takes<MissingCells> {
-  static const Type type;
-  static void store(const Node& value, MissingCells& out);
-};
+extern const Type named_words;
+
 template <>
 struct Takes<NormalizeTargets> {
-  static const Type type;
+  static constexpr const Type& type = named_words;
   static void store(const Node& value, NormalizeTargets& out);
 };
 

@@ -1,0 +1,45 @@
+// Datasets whose examples are computed when they are read. The bits of example i do not depend on the order of reading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data/opening.h"
+
+namespace pmaptrain::data {
+
+struct SyntheticLinear {
+  static constexpr bool has_test = false;
+  std::int64_t features = 5;
+  std::int64_t examples_per_device = 100;
+  double noise = 0.1;
+
+  static Declaration<SyntheticLinear> declaration();
+  Source open(const Opening& opening) const;
+};
+struct SyntheticImages {
+  std::int64_t height = 32, width = 32, channels = 3, classes = 10;
+  std::int64_t train = 50000, test = 10000;
+  double noise = 0.3;
+
+  static Declaration<SyntheticImages> declaration();
+  Source open(const Opening& opening) const;
+};
+
+// y = x · w + b + noise · n, with x: f32[features] and y: f32[1]. x, n, w and b are normal; w and b are from the stream
+// "data/true", examples from "data/examples".
+struct LinearSource {
+  std::shared_ptr<const Dataset> dataset;  // examples_per_device × devices examples
+  std::vector<double> w;                   // [features]; exact floats
+  double b = 0.0;
+};
+LinearSource make_linear(const SyntheticLinear& options, std::uint64_t seed, std::int64_t devices);
+
+// Images u8[height,width,channels] with uniform labels 0 to classes - 1. Each class has a smooth random pattern; an
+// image is the pattern of its class shifted by a few pixels, plus noise of standard deviation `noise` (relative to the
+// range of a pixel). The noise is a sum of four uniform bytes, which is approximately normal. All arithmetic is in
+// integers, so the bits are the same on every machine. The test split has the same patterns and different images.
+std::shared_ptr<const Dataset> make_images(const SyntheticImages& options, std::uint64_t seed, Split split);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,140 @@
+#include "core/exports/exporter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/data/tables/csv_source.h"
+#include "core/model/layout.h"
+#include "core/onnx/file.h"
+#include "core/setup/options.h"
+
+namespace pmaptrain::exports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void check_request(const spec::Loaded& loaded, const ExportRequest& request) {
+  if (request.format != ExportFormat::safetensors || !loaded.spec.ensemble || request.member) return;
+  const std::int64_t members = spec::members(loaded.spec);
+  fail_usage(fmt::format("--format safetensors takes one member of an ensemble: the parameters of its {} have no mean "
+                         "that predicts",
+                         counted(members, "member")),
+             fmt::format("choose one, --member 0{}, or --format onnx, which has the mean of their predictions",
+                         members > 1 ? fmt::format(" to --member {}", members - 1) : ""));
+}
+
+bool ignores_unknown(const data::SourceKind& source) {
+  const auto* const csv = source.as<data::Csv>();
+  return csv != nullptr && csv->unknown == data::Unknown::ignore;
+}
+
+// How the columns of a table become the inputs of the first layer, in their order.
+Json columns_of(const data::Encoding& encoding) {
+  Json columns = Json::array();
+  for (const data::Encoding::Column& column : encoding.columns) {
+    Json& one = columns.emplace_back(Json{{"name", column.name}});
+    if (!column.categories.empty()) one["categories"] = column.categories;
+    if (column.missing) one["missing"] = *column.missing;
+  }
+  return columns;
+}
+
+}  // namespace
+
+Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const ExportRequest& request)
+    : request_(request), ignores_unknown_(ignores_unknown(loaded.spec.data.source)) {
+  check_request(loaded, request);
+  found_ = evaluate::load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
+  for (const std::int64_t member : found_.members) {
+    models_.push_back(trained_model(spec::member_spec(loaded.spec, member), member));
+  }
+  if (request.format == ExportFormat::onnx) make_graph(loaded);
+}
+
+TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const {
+  const run::RunState& state = found_.trained.state;
+  spec.precision = spec::PrecisionPolicy::float32;
+  TrainedModel trained{setup::model_of(spec, state.input, state.target, state.encoding), {}};
+  std::map<std::string, run::TensorView> tensors;
+  for (run::TensorView& tensor : found_.trained.parameters.of_member(member)) tensors.emplace(tensor.name, tensor);
+  for (const model::Parameter& parameter : trained.model.parameters) {
+    const auto found = tensors.find(parameter.name);
+    if (found == tensors.end() || found->second.dtype != DType::f32 || found->second.shape != parameter.shape) {
+      fail_data(fmt::format("'{}' has no tensor '{}' f32{}", source(), parameter.name, to_string(parameter.shape)),
+                "the config of the run describes another model");
+    }
+    trained.parameters.push_back(found->second.bytes);
+  }
+  return trained;
+}
+
+void Exporter::make_graph(const spec::Loaded& loaded) {
+  const run::RunState& state = found_.trained.state;
+  graph_ = std::make_unique<onnx::Graph>();
+  append_models(*graph_, models_, state.encoding, ignores_unknown_);
+  graph_->metadata("run", loaded.spec.name);
+  graph_->metadata("checkpoint", found_.checkpoint);
+  graph_->metadata("loss", loaded.spec.loss->name());
+  if (!state.encoding.classes.empty()) graph_->metadata("classes", json_text(Json(state.encoding.classes)));
+  if (const std::uint64_t bytes = onnx::file_bytes(*graph_); bytes > onnx::most_bytes) {
+    fail_usage(fmt::format("the model would be {} in ONNX, which holds at most 2 GiB", human_bytes(bytes)),
+               "--format safetensors has no such limit");
+  }
+}
+
+void Exporter::write_parameters(run::ByteSink& sink) const {
+  const TrainedModel& trained = models_.front();
+  const data::Encoding& encoding = found_.trained.state.encoding;
+  const bool torch = request_.layout == model::ParameterLayout::torch;
+  std::vector<run::TensorView> tensors;
+  std::map<std::string, std::pair<model::StoredParameter, std::span<const std::byte>>> sources;
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    model::StoredParameter stored = model::stored(trained.model.parameters[i], request_.layout);
+    tensors.push_back({stored.name, DType::f32, stored.shape, {}});
+    sources.emplace(stored.name, std::pair(stored, trained.parameters[i]));
+  }
+  std::map<std::string, std::string> metadata{{"format", torch ? "pt" : "flax"}, {"checkpoint", found_.checkpoint}};
+  if (const auto& normalize = trained.model.normalize) {
+    metadata["normalize_mean"] = json_text(Json(normalize->mean));
+    metadata["normalize_std"] = json_text(Json(normalize->std));
+  }
+  if (const auto& targets = trained.model.target_statistics) {
+    metadata["target_mean"] = json_text(Json(targets->mean));
+    metadata["target_std"] = json_text(Json(targets->std));
+    if (const std::vector<bool>& logs = trained.model.log_targets; !logs.empty()) {
+      metadata["target_log"] = json_text(Json(logs));
+    }
+  }
+  if (!encoding.classes.empty()) metadata["classes"] = json_text(Json(encoding.classes));
+  if (!encoding.columns.empty()) {
+    metadata["columns"] = json_text(columns_of(encoding));  // a checkpoint bounds the names
+    metadata["unknown"] = ignores_unknown_ ? "ignore" : "error";
+  }
+  const auto write_elements = [&](const run::TensorView& tensor) {
+    const auto& [stored, elements] = sources.at(tensor.name);
+    if (stored.is_reordered()) {
+      sink.write(model::to_stored(stored, elements, sizeof(float)));
+    } else {
+      sink.write(elements);
+    }
+  };
+  run::write_safetensors(sink, tensors, write_elements, metadata);
+}
+
+void Exporter::write(run::ByteSink& sink) const {
+  if (graph_) {
+    onnx::write_file(*graph_, [&](std::span<const std::byte> bytes) { sink.write(bytes); });
+  } else {
+    write_parameters(sink);
+  }
+  found_.trained.parameters.file.check_intact();
+}
+
+}  // namespace pmaptrain::exports

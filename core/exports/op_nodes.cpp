@@ -1,0 +1,197 @@
+// The nodes of each op that a model in float32 has when it predicts.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "core/exports/translation.h"
+#include "core/ops/list.h"
+
+namespace pmaptrain::exports {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+// The results of an equation and its operands, by the struct of its op.
+template <class T>
+struct Call {
+  Translation& to;
+  const Equation& equation;
+  const T& op;
+
+  onnx::Graph& graph() const { return to.graph(); }
+  Value operand(std::size_t i = 0) const { return equation.operands[i]; }
+  std::size_t operands() const { return equation.operands.size(); }
+  std::string name(std::size_t i = 0) const { return to.name(operand(i)); }
+  const Shape& shape(std::size_t i = 0) const { return to.type(operand(i)).shape; }
+  void set(std::string name, bool channels_first = false) const {
+    to.set(equation.results.front(), std::move(name), channels_first);
+  }
+};
+
+// A size of 0 is that of the operand.
+std::string reshaped(onnx::Graph& graph, const std::string& x, const Sizes& shape) {
+  return graph.node("Reshape", {x, graph.integers(shape)});
+}
+
+std::string transposed(onnx::Graph& graph, const std::string& x, Sizes permutation) {
+  return graph.node("Transpose", {x}, {{"perm", std::move(permutation)}});
+}
+
+void append(const Call<ops::Cast>& call) {
+  const auto to = static_cast<std::int64_t>(element_type(call.op.dtype));
+  call.to.elementwise(call.equation.results.front(), call.equation.operands, "Cast", {{"to", to}});
+}
+
+void append(const Call<ops::StopGradient>& call) { call.to.set_equal(call.equation.results.front(), call.operand()); }
+
+void append(const Call<ops::Expm1>& call) {
+  const std::string power = call.graph().node("Exp", {call.name()});
+  const DType dtype = call.to.type(call.operand()).dtype;
+  call.set(call.graph().node("Sub", {power, call.graph().number(1, element_type(dtype))}));
+}
+
+// The number of examples is not fixed. Nor is the length of sequences, which -1 leaves to the other sizes.
+void append(const Call<ops::Reshape>& call) {
+  Sizes shape = call.to.open_shape(call.equation.results.front());
+  shape.front() = 0;
+  for (std::size_t d = 1; d < std::min(shape.size(), call.shape().size()); ++d) {
+    if (shape[d] == onnx::any_length && call.to.is_length(call.operand(), d)) shape[d] = 0;
+  }
+  call.set(reshaped(call.graph(), call.name(), shape));
+}
+
+void append(const Call<ops::Transpose>& call) { call.set(transposed(call.graph(), call.name(), call.op.permutation)); }
+
+void append(const Call<ops::Slice>& call) {
+  Sizes starts, limits, axes;
+  for (std::size_t d = 0; d < call.shape().size(); ++d) {
+    if (call.op.starts[d] == 0 && call.op.limits[d] == call.shape()[d]) continue;
+    starts.push_back(call.op.starts[d]);
+    limits.push_back(call.op.limits[d]);
+    axes.push_back(static_cast<std::int64_t>(d));
+  }
+  onnx::Graph& graph = call.graph();
+  const std::string x = call.name(), from = graph.integers(starts), to = graph.integers(limits);
+  call.set(graph.node("Slice", {x, from, to, graph.integers(axes)}));
+}
+
+void append(const Call<ops::Concatenate>& call) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < call.operands(); ++i) parts.push_back(call.name(i));
+  call.set(call.graph().node("Concat", std::move(parts), {{"axis", call.op.dim}}));
+}
+
+void append(const Call<ops::Gather>& call) {
+  const std::string table = call.name(0);
+  call.set(call.graph().node("Gather", {table, call.name(1)}));
+}
+
+// Gemm takes matrices only.
+void append(const Call<ops::Matmul>& call) {
+  onnx::Graph& graph = call.graph();
+  const std::string rows = call.name(0), kernel = call.name(1);
+  if (call.shape().size() == 2) {
+    std::vector<std::string> inputs{rows, kernel};
+    if (call.operands() == 3) inputs.push_back(call.name(2));
+    onnx::Attributes attributes;
+    if (call.op.transpose_b) attributes.push_back({"transB", std::int64_t{1}});
+    return call.set(graph.node("Gemm", std::move(inputs), std::move(attributes)));
+  }
+  const std::string matrix = call.op.transpose_b ? transposed(graph, kernel, {1, 0}) : kernel;
+  const std::string product = graph.node("MatMul", {rows, matrix});
+  call.set(call.operands() == 3 ? graph.node("Add", {product, call.name(2)}) : product);
+}
+
+// The padding before height, before width, after height, after width.
+Sizes pads(const ops::Padding& padding) {
+  return {padding[0].first, padding[1].first, padding[0].second, padding[1].second};
+}
+
+void append(const Call<ops::Conv>& call) {
+  const Shape& kernel = call.shape(1);
+  std::vector<std::string> inputs{call.to.image(call.operand(0)), call.to.kernel(call.operand(1))};
+  if (call.operands() == 3) inputs.push_back(call.name(2));
+  call.set(call.graph().node("Conv", std::move(inputs),
+                             {{"kernel_shape", Sizes{kernel[0], kernel[1]}},
+                              {"strides", call.op.strides},
+                              {"pads", pads(call.op.padding)},
+                              {"dilations", call.op.dilation},
+                              {"group", call.op.groups}}),
+           true);
+}
+
+template <class Pool>
+void append_pool(const Call<Pool>& call, const std::string& op, onnx::Attributes more = {}) {
+  onnx::Attributes attributes{
+      {"kernel_shape", call.op.window}, {"strides", call.op.strides}, {"pads", pads(call.op.padding)}};
+  attributes.insert(attributes.end(), more.begin(), more.end());
+  call.set(call.graph().node(op, {call.to.image(call.operand())}, std::move(attributes)), true);
+}
+void append(const Call<ops::MaxPool>& call) { append_pool(call, "MaxPool"); }
+void append(const Call<ops::AvgPool>& call) {
+  append_pool(call, "AveragePool", {{"count_include_pad", std::int64_t{call.op.count_include_pad}}});
+}
+
+// softmax(Q Kᵀ / √D) V of each head. Queries of G heads [N,T,K,G,D] may share keys and values [N,S,K,D].
+void append(const Call<ops::Attention>& call) {
+  onnx::Graph& graph = call.graph();
+  const ops::AttentionSizes sizes(call.shape(0), call.shape(1));
+  const bool shared = sizes.group() > 1;
+  const auto of_group = [&](const std::string& x) {
+    return shared ? graph.node("Unsqueeze", {x, graph.integers({2})}) : x;
+  };
+  std::string q = call.name(0);
+  if (shared) q = reshaped(graph, q, {0, 0, sizes.kv_heads, sizes.group(), sizes.width});
+  q = transposed(graph, q, shared ? Sizes{0, 2, 3, 1, 4} : Sizes{0, 2, 1, 3});
+  std::string scores = graph.node("MatMul", {q, of_group(transposed(graph, call.name(1), {0, 2, 3, 1}))});
+  scores = graph.node("Mul", {scores, graph.number(1.0 / std::sqrt(static_cast<double>(sizes.width)))});
+  if (call.op.causal) scores = graph.node("Add", {scores, call.to.causal_mask(call.operand(), 1)});
+  const std::string weights = graph.node("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  std::string out = graph.node("MatMul", {weights, of_group(transposed(graph, call.name(2), {0, 2, 1, 3}))});
+  out = transposed(graph, out, shared ? Sizes{0, 3, 1, 2, 4} : Sizes{0, 2, 1, 3});
+  call.set(shared ? reshaped(graph, out, {0, 0, sizes.heads, sizes.width}) : out);
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------------
+
+using Rule = void (*)(Translation& to, const Equation& equation);
+
+template <class T>
+std::pair<std::string_view, Rule> rule() {
+  return {T::name, [](Translation& to, const Equation& equation) {
+            append(Call<T>{to, equation, *equation.op.as<T>()});
+          }};
+}
+
+// Those of ops whose elements are an operator of ONNX.
+const std::map<std::string_view, std::string> operators{
+    {ops::Add::name, "Add"},   {ops::Sub::name, "Sub"}, {ops::Mul::name, "Mul"},      {ops::Div::name, "Div"},
+    {ops::Max::name, "Max"},   {ops::Min::name, "Min"}, {ops::Tanh::name, "Tanh"},    {ops::Erf::name, "Erf"},
+    {ops::Relu::name, "Relu"}, {ops::Exp::name, "Exp"}, {ops::Select::name, "Where"},
+};
+
+const std::map<std::string_view, Rule> rules{
+    rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(),       rule<ops::Reshape>(),
+    rule<ops::Transpose>(), rule<ops::Slice>(),        rule<ops::Concatenate>(), rule<ops::Gather>(),
+    rule<ops::Matmul>(),    rule<ops::Conv>(),         rule<ops::MaxPool>(),     rule<ops::AvgPool>(),
+    rule<ops::Attention>(),
+};
+
+}  // namespace
+
+void append_op(Translation& to, const Equation& equation) {
+  const std::string_view op = equation.op.name();
+  if (const auto found = operators.find(op); found != operators.end()) {
+    return to.elementwise(equation.results.front(), equation.operands, found->second);
+  }
+  const auto found = rules.find(op);
+  if (found == rules.end()) {
+    throw std::logic_error(std::string(op) + " of " + equation.origin->scope + " has no nodes in ONNX");
+  }
+  found->second(to, equation);
+}
+
+}  // namespace pmaptrain::exports

@@ -1,0 +1,335 @@
+// Self-attention with the numbers of Flax's MultiHeadAttention. B are the examples, T the positions of the queries, S
+// those of keys and values, H the heads, K those of keys and values, D the features of a head.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/equations/arithmetic.h"
+#include "core/layers/dropout.h"
+#include "core/layers/keys.h"
+#include "core/layers/node.h"
+#include "core/layers/rows.h"
+
+namespace pmaptrain::layers {
+
+// What turns pairs of features by their position.
+struct Rotary {
+  double base = 10000.0;
+
+  static Declaration<Rotary> keys() {
+    return declare::map<Rotary>(field(&Rotary::base, {.path = "base",
+                                                      .low = 1,
+                                                      .high = declare::unbounded,
+                                                      .meaning = "Pair i of D / 2 turns by position / base^(2 i / D).",
+                                                      .example = "base: 500000.0"}));
+  }
+};
+
+struct Attention {
+  std::int64_t heads = 1;
+  std::optional<std::int64_t> kv_heads = {}, head_dim = {};  // default: heads, and features / heads
+  bool causal = false;
+  double dropout = 0.0;
+  bool use_bias = true;
+  std::optional<Rotary> rotary = {};
+  bool qk_norm = false;
+  KernelInit kernel_init = {};
+  VectorInit bias_init = {};
+
+  static Declaration<Attention> declaration() {
+    return declare::kind<Attention>(
+        {.path = "attention",
+         .meaning = "Multi-head self-attention over the positions of a sequence (T, C): softmax(Q K^T / sqrt(D)) V for "
+                    "each head, and a product over all heads. Parameters: query.kernel (C, heads, D), key.kernel and "
+                    "value.kernel (C, kv_heads, D), out.kernel (heads, D, C), and a bias of each.",
+         .example = "- attention: {heads: 4, causal: true}"},
+        field(&Attention::heads, {.path = "heads",
+                                  .need = Need::required,
+                                  .low = 1,
+                                  .high = 65536,
+                                  .meaning = "The number of heads.",
+                                  .example = "heads: 4"}),
+        field(&Attention::kv_heads,
+              {.path = "kv_heads",
+               .low = 1,
+               .high = 65536,
+               .meaning = "The number of heads of keys and values, which divides heads: groups of heads / "
+                          "kv_heads neighbours share one.",
+               .example = "kv_heads: 2",
+               .fallback_text = "heads"}),
+        field(&Attention::head_dim, {.path = "head_dim",
+                                     .low = 1,
+                                     .high = 65536,
+                                     .meaning = "D, the number of features of a head.",
+                                     .example = "head_dim: 32",
+                                     .fallback_text = "the features of its input / heads"}),
+        field(&Attention::causal, {.path = "causal",
+                                   .meaning = "Whether a position sees only itself and those before it.",
+                                   .example = "causal: true"}),
+        field(&Attention::dropout,
+              dropout_rate("dropout", Need::optional,
+                           "In training, the probability that a weight of the attention is set to zero.",
+                           "dropout: 0.1")),
+        field(&Attention::use_bias, {.path = "use_bias",
+                                     .meaning = "Whether queries, keys, values and the output have a bias.",
+                                     .example = "use_bias: false"}),
+        field(&Attention::rotary,
+              {.path = "rotary",
+               .words = {"none"},
+               .meaning = "Rotary position embedding: turns pairs of a query's and a key's features by their "
+                          "position. The pairs are features i and i + D / 2 of a head (halves, as in "
+                          "GPT-NeoX).",
+               .example = "rotary: {base: 10000.0}",
+               .fallback_text = "none"}),
+        field(&Attention::qk_norm,
+              {.path = "qk_norm",
+               .meaning = "Whether queries and keys are normalised over D by a layer norm without bias, before "
+                          "rotary. Parameters: query_ln.scale and key_ln.scale (D).",
+               .example = "qk_norm: true"}),
+        field(&Attention::kernel_init, layers::kernel_init()), field(&Attention::bias_init, layers::bias_init()));
+  }
+  bool looks_ahead() const { return !causal; }
+  std::optional<Node> plan(const LayerInput& in) const;
+};
+
+namespace of_attention {
+
+inline constexpr double norm_epsilon = 1e-6;  // of qk_norm
+
+struct Heads {
+  std::int64_t features = 0;                     // C
+  std::int64_t queries = 0, keys = 0, size = 0;  // H, K, D
+
+  std::int64_t group() const { return queries / keys; }  // of queries that share keys and values
+};
+
+inline Heads heads_of(const Attention& attention, const Shape& input) {
+  const std::int64_t features = input.back();
+  return {features, attention.heads, attention.kv_heads.value_or(attention.heads),
+          attention.head_dim.value_or(features / attention.heads)};
+}
+
+// The places of parameters in Node::parameters; a bias follows its kernel.
+struct Places {
+  std::size_t query, key, value, out, query_ln, key_ln;
+
+  explicit Places(bool use_bias) {
+    const std::size_t each = use_bias ? 2 : 1;
+    query = 0, key = each, value = 2 * each, out = 3 * each, query_ln = 4 * each, key_ln = query_ln + 1;
+  }
+};
+
+// What turns features i and i + D / 2 of position t: angle t / base^(2 i / D).
+inline std::vector<double> frequencies(const Rotary& rotary, std::int64_t size) {
+  std::vector<double> each;
+  for (std::int64_t i = 0; i < size / 2; ++i) {
+    each.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+  }
+  return each;
+}
+
+// ---- equations ------------------------------------------------------------------------------------------------------
+
+// The cosine and the sine of each angle, [T, D / 2], repeated in the shape [B, T, H, D / 2]. With `only`, i32[1], T is
+// 1 and the position this one.
+struct Turn {
+  Value cosine, sine;
+};
+
+inline Turn turn(Builder& b, const Rotary& rotary, const Type& type, std::optional<Value> only) {
+  const std::int64_t positions = type.shape[1], half = type.shape[3] / 2;
+  const Value position = only ? b.emit(ops::Broadcast{{1, half}, {0}}, {cast(b, *only, type.dtype)})
+                              : b.emit(ops::Iota{type.dtype, {positions, half}, 0}, {});
+  const Value frequency = vector_constant(b, type.dtype, frequencies(rotary, type.shape[3]));
+  const Value angle = mul(b, position, b.emit(ops::Broadcast{{positions, half}, {1}}, {frequency}));
+  // By heads first, which is small: the second broadcast keeps its operand's dimensions together, so chains repeat it.
+  const ops::Broadcast by_head{{positions, type.shape[2], half}, {0, 2}};
+  const ops::Broadcast by_example{{type.shape[0], positions, type.shape[2], half}, {1, 2, 3}};
+  const auto repeated = [&](Value x) { return b.emit(by_example, {b.emit(by_head, {x})}); };
+  const Value cosine = repeated(b.emit(ops::Cos{}, {angle}));
+  return {cosine, repeated(b.emit(ops::Sin{}, {angle}))};
+}
+
+// x [B, T, H, D] in the type of parameters.
+inline Value rotated(Builder& b, const Rotary& rotary, Value x, std::optional<Value> only) {
+  const Type type = b.type(x);
+  const Shape& shape = type.shape;
+  const std::int64_t half = shape[3] / 2;
+  const Turn by = turn(b, rotary, type, only);
+  const Value first = b.emit(ops::Slice{{0, 0, 0, 0}, {shape[0], shape[1], shape[2], half}}, {x});
+  const Value second = b.emit(ops::Slice{{0, 0, 0, half}, shape}, {x});
+  const Value first_along = mul(b, first, by.cosine), first_across = mul(b, second, by.sine);
+  const Value second_along = mul(b, second, by.cosine), second_across = mul(b, first, by.sine);
+  const Value turned = sub(b, first_along, first_across);
+  return b.emit(ops::Concatenate{3}, {turned, add(b, second_along, second_across)});
+}
+
+// Which of the keys the position `only`, i32[1], sees: bool[1, S].
+inline Value sees(Builder& b, std::int64_t keys, Value only) {
+  const Value query = b.emit(ops::Broadcast{{1, keys}, {0}}, {only});
+  return b.emit(ops::Ge{}, {query, b.emit(ops::Iota{DType::i32, {1, keys}, 1}, {})});
+}
+
+// x [B, S, K, D] with `row` [B, 1, K, D] in the place of position `only`, i32[1].
+inline Value with_row(Builder& b, Value x, Value row, Value only) {
+  const Shape shape = b.type(x).shape;
+  const Value place = b.emit(ops::Broadcast{shape, {}}, {b.emit(ops::Reshape{{}}, {only})});
+  const Value is_there = b.emit(ops::Eq{}, {b.emit(ops::Iota{DType::i32, shape, 1}, {}), place});
+  row = b.emit(ops::Reshape{{shape[0], shape[2], shape[3]}}, {row});
+  return select(b, is_there, b.emit(ops::Broadcast{shape, {0, 2, 3}}, {row}), x);
+}
+
+inline Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
+  return b.emit(ops::Transpose{std::move(permutation)}, {x});
+}
+
+// softmax(Q Kᵀ / √D) V of each head: q [B, T, H, D], k and v [B, S, K, D] -> [B, T, H, D]. Query head h reads the keys
+// and values of head h / (H / K), so the queries of a group are the rows of one product. Scores and weights are
+// computed in the type of parameters. A query sees what `seen`, bool[T, S], says. All weights are in memory.
+inline Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, Value seen, DType storage) {
+  const Type type = b.type(q);
+  const std::int64_t examples = type.shape[0], positions = type.shape[1], heads = type.shape[2], size = type.shape[3];
+  const std::int64_t keys = b.type(k).shape[1], shared = b.type(k).shape[2], group = heads / shared;
+  const Shape together{examples, shared, group * positions, size};
+  if (group == 1) {
+    q = permuted(b, q, {0, 2, 1, 3});
+  } else {
+    q = b.emit(ops::Reshape{{examples, positions, shared, group, size}}, {q});
+    q = b.emit(ops::Reshape{together}, {permuted(b, q, {0, 2, 3, 1, 4})});
+  }
+  k = permuted(b, k, {0, 2, 1, 3});
+  v = permuted(b, v, {0, 2, 1, 3});
+  ops::BatchMatmul product{false, true};
+  if (type.dtype == DType::bf16) product.preferred_element_type = DType::f32;
+  Value scores = cast(b, b.emit(product, {q, k}), storage);
+  scores = mul(b, scores, 1.0 / std::sqrt(static_cast<double>(size)));
+  const Shape by_group{examples, shared, group, positions, keys};
+  scores = b.emit(ops::Reshape{by_group}, {scores});
+  const Value each = b.emit(ops::Broadcast{by_group, {3, 4}}, {seen});
+  scores = select(b, each, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
+  Value shares = cast(b, softmax(b, scores), type.dtype);
+  shares = b.emit(ops::Reshape{{examples, shared, group * positions, keys}}, {shares});
+  Value out = b.emit(ops::BatchMatmul{}, {shares, v});
+  if (group == 1) return permuted(b, out, {0, 2, 1, 3});
+  out = b.emit(ops::Reshape{{examples, shared, group, positions, size}}, {out});
+  return b.emit(ops::Reshape{type.shape}, {permuted(b, out, {0, 3, 1, 2, 4})});
+}
+
+inline Value attend(const Attention& attention, const LayerCall& call, Value x, DType storage) {
+  Builder& b = call.b;
+  const Type type = b.type(x);
+  const Heads heads = heads_of(attention, call.node.input);
+  const Places places(attention.use_bias);
+  const std::optional<Value> only = call.forward.position();
+  const auto bias = [&](std::size_t kernel) {
+    return attention.use_bias ? std::optional(call.parameters[kernel + 1]) : std::nullopt;
+  };
+  const auto heads_of_rows = [&](std::size_t kernel, std::int64_t count) {
+    const std::int64_t columns = count * heads.size;
+    const Value rows = product_of_rows(b, x, call.parameters[kernel], {heads.features, columns}, bias(kernel));
+    return b.emit(ops::Reshape{{type.shape[0], type.shape[1], count, heads.size}}, {rows});
+  };
+  const auto prepared = [&](Value rows, std::size_t scale) {
+    if (!attention.qk_norm && !attention.rotary) return rows;
+    rows = cast(b, rows, storage);
+    if (attention.qk_norm) {
+      rows = layer_normalised(b, rows, norm_epsilon);
+      rows = mul(b, rows, broadcast_along(b, call.parameters[scale], b.type(rows).shape, 3));
+    }
+    if (attention.rotary) rows = rotated(b, *attention.rotary, rows, only);
+    return cast(b, rows, type.dtype);
+  };
+  const Value q = prepared(heads_of_rows(places.query, heads.queries), places.query_ln);
+  Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
+  Value v = heads_of_rows(places.value, heads.keys);
+  if (Cache* const cache = call.forward.cache; cache != nullptr) {
+    if (only) {
+      const KeysAndValues& before = cache->before[cache->after.size()];
+      k = with_row(b, before.keys, k, *only);
+      v = with_row(b, before.values, v, *only);
+    }
+    cache->after.push_back({k, v});
+  }
+  Value out = q;
+  if (only) {
+    const std::int64_t keys = b.type(k).shape[1];
+    out = scaled_dot_product_attention(b, q, k, v, sees(b, keys, *only), storage);
+  } else {
+    std::vector<Value> operands{q, k, v};
+    if (call.training && call.node.draws) {
+      const DType scale = type.dtype == DType::f64 ? DType::f64 : DType::f32;
+      for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
+    }
+    out = b.emit_all(ops::Attention{attention.causal}, operands).front();
+  }
+  const std::int64_t columns = heads.queries * heads.size;
+  out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});
+  return product_of_rows(b, out, call.parameters[places.out], {columns, heads.features}, bias(places.out));
+}
+
+// ---- parameters -----------------------------------------------------------------------------------------------------
+
+// PyTorch's are those of linear layers, which have the heads in one dimension.
+inline void add_parameters(const Attention& attention, const LayerInput& in, const Heads& heads, Node& layer) {
+  const std::int64_t features = heads.features, size = heads.size;
+  const auto add = [&](const std::string& field, Shape kernel, const Fans& fans, std::vector<std::int64_t> axes,
+                       std::int64_t merged, Shape bias) {
+    layer.parameters.push_back(
+        in.kernel(std::move(kernel), attention.kernel_init, fans, std::move(axes), field + ".kernel"));
+    layer.parameters.back().torch.merged = merged;
+    if (!attention.use_bias) return;
+    const bool of_heads = bias.size() == 2;
+    layer.parameters.push_back(in.parameter(field + ".bias", std::move(bias), attention.bias_init()));
+    if (of_heads) layer.parameters.back().torch.merged = 0;
+  };
+  add("query", {features, heads.queries, size}, {features, heads.queries * size}, {1, 2, 0}, 1, {heads.queries, size});
+  add("key", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
+  add("value", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
+  add("out", {heads.queries, size, features}, {heads.queries * size, features}, {2, 0, 1}, 0, {features});
+  in.expect_used(attention.use_bias, attention.bias_init, "bias");
+  if (!attention.qk_norm) return;
+  for (const char* const field : {"query_ln.scale", "key_ln.scale"}) {
+    layer.parameters.push_back(in.parameter(field, {size}, ones));
+    layer.parameters.back().torch.field = "weight";
+  }
+}
+
+}  // namespace of_attention
+
+inline std::optional<Node> Attention::plan(const LayerInput& in) const {
+  if (in.shape.size() != 2) {
+    return in.refuse(
+        "takes sequences [T, C]; its input is " + in.shown(),
+        in.shape.size() < 2 ? "put it after embedding, or after reshape: [T, C]" : "add reshape: [T, C] before it");
+  }
+  const std::int64_t features = in.shape.back();
+  if (!head_dim && features % heads != 0) {
+    return in.refuse("has " + std::to_string(heads) + " heads, which do not divide the " + std::to_string(features) +
+                         " features of its input " + in.shown(),
+                     "heads may be one of " + divisors_of(features) + "; with head_dim it may be any number");
+  }
+  const of_attention::Heads of = of_attention::heads_of(*this, in.shape);
+  if (of.queries % of.keys != 0) {
+    return in.refuse("has kv_heads " + std::to_string(of.keys) + ", which does not divide its " +
+                         std::to_string(heads) + (heads == 1 ? " head" : " heads"),
+                     "kv_heads may be one of " + divisors_of(heads));
+  }
+  if (rotary && of.size % 2 != 0) {
+    return in.refuse("has rotary, which turns pairs of features, and heads of " + std::to_string(of.size) + " features",
+                     "write another head_dim or another number of heads, so that a head has an even number of "
+                     "features");
+  }
+  Node layer = in.start();
+  layer.image = {};
+  of_attention::add_parameters(*this, in, of, layer);
+  add_dropout(layer, dropout, in.precision.storage);
+  layer.apply = [attention = *this, storage = in.precision.storage](const LayerCall& call, Value x) {
+    return of_attention::attend(attention, call, x, storage);
+  };
+  return layer;
+}
+
+}  // namespace pmaptrain::layers

@@ -1,0 +1,55 @@
+// x @ kernel + bias along the last dimension, kernel (in, out).
+#pragma once
+
+#include "core/equations/arithmetic.h"
+#include "core/layers/keys.h"
+#include "core/layers/node.h"
+
+namespace pmaptrain::layers {
+
+struct Dense {
+  std::int64_t features = 1;
+  bool use_bias = true;
+  KernelInit kernel_init = {};
+  VectorInit bias_init = {};
+
+  static Declaration<Dense> declaration() {
+    return declare::kind<Dense>(
+        {.path = "dense",
+         .meaning =
+             "A fully connected layer: x @ kernel + bias, along the last dimension. Parameters: kernel (in, out) "
+             "and bias (out).",
+         .example = "- dense: 10"},
+        field(&Dense::features, {.path = "features",
+                                 .need = Need::required,
+                                 .low = 1,
+                                 .shorthand = true,
+                                 .meaning = "Number of output features.",
+                                 .example = "features: 10"}),
+        field(&Dense::use_bias,
+              {.path = "use_bias", .meaning = "Whether to add a bias.", .example = "use_bias: false"}),
+        field(&Dense::kernel_init, layers::kernel_init("")), field(&Dense::bias_init, layers::bias_init("")));
+  }
+  static constexpr bool looks_ahead = false;
+
+  std::optional<Node> plan(const LayerInput& in) const {
+    if (in.shape.empty()) return in.refuse_scalar("features [..., N]");
+    const std::int64_t features_in = in.shape.back();
+    Node layer = in.start();
+    layer.output.back() = features;
+    layer.image = {};
+    layer.parameters.push_back(in.kernel({features_in, features}, kernel_init, {features_in, features}, {1, 0}));
+    layer.parameters.back().image = in.image;
+    if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
+    in.expect_used(use_bias, bias_init, "bias");
+    layer.apply = [use_bias = use_bias](const LayerCall& call, Value x) {
+      // The bias is added to the sum before that is rounded.
+      const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);
+      return use_bias ? call.b.emit(ops::Matmul{}, {x, kernel, call.parameters[1]})
+                      : call.b.emit(ops::Matmul{}, {x, kernel});
+    };
+    return layer;
+  }
+};
+
+}  // namespace pmaptrain::layers

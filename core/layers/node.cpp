@@ -1,0 +1,127 @@
+#include "core/layers/node.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "core/equations/arithmetic.h"
+
+namespace pmaptrain::layers {
+
+// ---- planning -------------------------------------------------------------------------------------------------------
+std::optional<Node> LayerInput::refuse_no_image(std::string help) const {
+  if (!around.channels.empty() && shape.size() == 2) {
+    help = "data.source.npz.channels: none takes arrays (N, height, width) for pictures [height,width,1]; it is " +
+           std::string(around.channels);
+    if (around.channels == "last") {
+      help += fmt::format("; a series is reshape: [{}, 1, {}] before it, for windows of [3, 1]", shape[0], shape[1]);
+    }
+  }
+  return refuse("takes images [height,width,channels]; its input is " + shown(), std::move(help));
+}
+
+bool plan_list(const std::vector<Layer>& list, const std::string& prefix, const Surroundings& around,
+               Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
+  std::set<std::string> names;
+  for (const Layer& layer : list) {
+    if (!names.insert(layer.name).second) {
+      errors.push_back({"config",
+                        layer.place,
+                        "two layers are named '" + layer.name + "'",
+                        "give one of them another name: {name: ..., " + layer.kind->name() + ": ...}",
+                        {}});
+    }
+    Precision own = precision;
+    if (layer.precision == PrecisionPolicy::float32) own.compute = own.storage;
+    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, around, at.image};
+    if (at.dtype == DType::i32 && !layer.kind->takes_tokens() && layer.kind->inside().empty()) {
+      in.refuse("computes with numbers, and its input are tokens", "put it behind embedding, which gives numbers");
+      return false;
+    }
+    std::optional<Node> planned = layer.kind->plan(in);
+    if (!planned) return false;
+    planned->remat = layer.remat.value_or(false);
+    at = {planned->compute, planned->output, planned->image};
+    out.push_back(std::move(*planned));
+  }
+  return true;
+}
+
+std::optional<Node> plan_as_list(const std::vector<Layer>& list, const std::string& name, const LayerInput& in,
+                                 const Activation& from) {
+  Node node = in.start();
+  node.name = name;
+  node.input = from.shape;
+  Activation at = from;
+  if (!plan_list(list, name + ".", in.around, in.precision, at, node.children, in.errors)) return std::nullopt;
+  node.compute = at.dtype;
+  node.output = at.shape;
+  node.image = at.image;
+  return node;
+}
+
+void number_nodes(std::vector<Node>& nodes) {
+  std::size_t parameters = 0, keys = 0;
+  std::map<std::string, std::size_t> places;
+  for_each_node(nodes, [&](Node& node) {
+    node.first_parameter = parameters;
+    node.key = keys;
+    for (const Parameter& parameter : node.parameters) places[parameter.name] = parameters++;
+    keys += node.draws ? 1 : 0;
+  });
+  for_each_node(nodes, [&](Node& node) {
+    if (!node.shared_name.empty()) node.shared = places.at(node.shared_name);
+  });
+}
+
+const Node* first_layer(std::span<const Node> nodes) {
+  for (const Node& node : nodes) {
+    if (node.children.empty() && !node.is_list()) return &node;
+    if (const Node* found = first_layer(node.children)) return found;
+  }
+  return nullptr;
+}
+
+// ---- equations ------------------------------------------------------------------------------------------------------
+bool LayerCall::is_frozen() const {
+  if (forward.trained == nullptr) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+    if (node.parameters[i].is_state) continue;
+    if ((*forward.trained)[node.first_parameter + i]) return false;
+    any = true;
+  }
+  return any;
+}
+
+Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
+  std::optional<Builder::Rematerialise> rematerialise;
+  if (node.remat && forward.training) {
+    std::vector<Value> inputs{x};
+    if (forward.rows) inputs.push_back(*forward.rows);  // from which random numbers are drawn
+    rematerialise.emplace(b, std::move(inputs));
+  }
+  if (node.is_list()) return apply_in_order(b, node.children, forward, x);
+  const Builder::Scope scope(b, {node.name, node.place});
+  LayerCall call{b,
+                 node,
+                 forward,
+                 forward.parameters.subspan(node.first_parameter, node.parameters.size()),
+                 forward.training,
+                 forward.numbers,
+                 {},
+                 {}};
+  if (forward.training && node.draws) {
+    call.key = forward.dropout_keys[node.key];
+    call.rows = forward.rows;
+  }
+  return node.apply(call, node.children.empty() && !node.takes_tokens ? cast(b, x, node.compute) : x);
+}
+
+Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {
+  for (const Node& node : nodes) x = apply(b, node, forward, x);
+  return x;
+}
+
+}  // namespace pmaptrain::layers

@@ -1,0 +1,103 @@
+// Pooling over windows of an image, separately for each channel; and over all positions.
+#pragma once
+
+#include "core/equations/arithmetic.h"
+#include "core/layers/keys.h"
+#include "core/layers/node.h"
+#include "core/layers/rows.h"
+#include "core/layers/window.h"
+
+namespace pmaptrain::layers {
+
+// The checks and the geometry of pooling over windows; `make_op` makes the op from the geometry.
+template <class Pool, class MakeOp>
+std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
+  if (in.shape.size() != 3) return in.refuse_no_image("move flatten and dense layers after the pooling");
+  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides);
+  if (window.output[0] < 1 || window.output[1] < 1) {
+    return in.refuse("has window_shape " + to_string(pool.window_shape) + " with padding " + describe(pool.padding) +
+                         ", which does not fit into its input " + in.shown(),
+                     "use a smaller window_shape, padding: SAME, or fewer pooling layers before it");
+  }
+  layer.output = {window.output[0], window.output[1], in.shape[2]};
+  layer.apply = [op = make_op(window)](const LayerCall& call, Value x) { return call.b.emit(op, {x}); };
+  return layer;
+}
+
+struct MaxPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+
+  static Declaration<MaxPool> declaration() {
+    return declare::kind<MaxPool>({.path = "max_pool",
+                                   .meaning = "The maximum of each window.",
+                                   .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+                                  field(&MaxPool::window_shape, layers::window_shape()),
+                                  field(&MaxPool::strides, window_strides()),
+                                  field(&MaxPool::padding, {.path = "padding",
+                                                            .high = 65536,
+                                                            .meaning = "As for conv; padding counts as "
+                                                                       "-infinity.",
+                                                            .example = "padding: SAME"}));
+  }
+  static constexpr bool looks_ahead = true;
+
+  std::optional<Node> plan(const LayerInput& in) const {
+    return plan_pooling(*this, in, in.start_with_input_dtype(), [&](const Window& window) {
+      return ops::MaxPool{window_shape, strides, window.padding};
+    });
+  }
+};
+
+struct AvgPool {
+  std::vector<std::int64_t> window_shape, strides;
+  Padding padding{PaddingKind::valid, {}};
+  bool count_include_pad = true;
+
+  static Declaration<AvgPool> declaration() {
+    return declare::kind<AvgPool>(
+        {.path = "avg_pool",
+         .meaning = "The mean of each window.",
+         .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+        field(&AvgPool::window_shape, layers::window_shape()), field(&AvgPool::strides, window_strides()),
+        field(&AvgPool::padding,
+              {.path = "padding", .high = 65536, .meaning = "As for conv.", .example = "padding: SAME"}),
+        field(&AvgPool::count_include_pad,
+              {.path = "count_include_pad",
+               .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",
+               .example = "count_include_pad: false"}));
+  }
+  static constexpr bool looks_ahead = true;
+
+  std::optional<Node> plan(const LayerInput& in) const {
+    return plan_pooling(*this, in, in.start(), [&](const Window& window) {
+      return ops::AvgPool{window_shape, strides, window.padding, count_include_pad};
+    });
+  }
+};
+
+// The mean over all dimensions but the last.
+struct GlobalAvgPool {
+  static Declaration<GlobalAvgPool> declaration() {
+    return declare::kind<GlobalAvgPool>({.path = "global_avg_pool",
+                                         .meaning = "The mean of each channel, the last dimension, over all others.",
+                                         .example = "- global_avg_pool"});
+  }
+  static constexpr bool looks_ahead = true;
+
+  std::optional<Node> plan(const LayerInput& in) const {
+    if (in.shape.size() < 2) {
+      return in.refuse("takes positions with channels, such as [height,width,channels]; its input is " + in.shown(),
+                       "move flatten and dense layers after the pooling, or leave it out");
+    }
+    Node layer = in.start();
+    layer.output = {in.shape.back()};
+    layer.image = {};
+    layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
+      return mean_of_positions(call.b, x, storage);
+    };
+    return layer;
+  }
+};
+
+}  // namespace pmaptrain::layers
