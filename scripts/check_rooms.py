@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every folder of core/ and app/ is in the map of ARCHITECTURE.md and includes only what is above it there,
-and that a file's namespace is pmaptrain itself, or is named as a folder that it is in, or as the file.
+that a file's namespace is pmaptrain itself, or is named as a folder that it is in, or as the file, and that no function
+of a test is named as a folder's namespace: beside that folder's headers in a unity build, calls of it are ambiguous.
 
     scripts/check_rooms.py
 """
@@ -38,7 +39,7 @@ def main():
                 return str(parent)
         return None
 
-    problems, files = [], {}
+    problems, files, namespaces = [], {}, set()
     for source in sorted(sources):
         path = source.relative_to(ROOT)
         room = room_of(path)
@@ -49,6 +50,7 @@ def main():
             problems.append(f"{path}: its folder is not in the map of ARCHITECTURE.md")
         files[path.parent] = files.get(path.parent, 0) + 1
         names = set(re.findall(r"^namespace pmaptrain(?:::(\w+))?", source.read_text(), re.MULTILINE))
+        namespaces |= names - {""}
         if names and not any(name in path.parts or path.stem.startswith(name) for name in names):
             problems.append(f"{path}: its namespace, {', '.join(sorted(names))}, is not its folder's")
         if str(path) in EXEMPT:
@@ -66,6 +68,10 @@ def main():
             inside = any(room == folder and target.startswith(folder + "/") for folder in INTERFACES)
             if order[target] > order[room] and not inside:
                 problems.append(f"{path}:{number}: {room} includes {included.group(1)}, and {target} is below it in the map")
+    function = re.compile(rf"^[\w:][\w:<>,&* ]* ({'|'.join(sorted(namespaces))})\(", re.MULTILINE)
+    for test in sorted(p for p in (ROOT / "tests").rglob("*") if p.suffix in (".h", ".cpp")):
+        problems += [f"{test.relative_to(ROOT)}: {found}() is named as a namespace of core"
+                     for found in function.findall(test.read_text())]
     problems += [f"{room}: in the map, but not there" for room in rooms if not (ROOT / room).is_dir()]
     problems += [f"{f}: {n} files, at most {MOST_FILES}: split it" for f, n in sorted(files.items()) if n > MOST_FILES]
     print("\n".join(problems) or f"{len(sources)} files in {len(rooms)} folders include only what is above them")

@@ -65,7 +65,7 @@ std::unique_ptr<Module> load_on(gpu::Platform& platform, int gpus, Source source
 Values run_on_gpus(std::shared_ptr<const Program> program, const Values& inputs, const OnGpus& how) {
   const auto platform = make_emulated({.devices = how.gpus, .seed = static_cast<unsigned>(how.gpus)});
   const auto module = load_on(*platform, how.gpus, {{{"test", std::move(program), 1}}, how.private_copies}, how.plan());
-  return run(*module, inputs, how.steps);
+  return run_module(*module, inputs, how.steps);
 }
 
 void check_program(const std::shared_ptr<const Program>& program, const Values& inputs, const Values& expected,

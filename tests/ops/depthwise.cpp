@@ -125,7 +125,7 @@ TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[op
   auto operands = c.operands();
   operands[0][0] = std::numeric_limits<float>::quiet_NaN();
   const auto kernel = test::cpu_kernel(op, c);
-  const auto y = kernel ? test::run(*kernel, operands, numel(s.y())) : test::run_reference<float>(op, c, operands);
+  const auto y = kernel ? test::run_kernel(*kernel, operands, numel(s.y())) : test::run_reference<float>(op, c, operands);
   CHECK(std::isnan(y[0]));
   CHECK(std::isnan(y[1]));
   CHECK(std::count_if(y.begin(), y.end(), [](float v) { return std::isnan(v); }) == 4 * 2);
@@ -172,7 +172,7 @@ TEST_CASE("the gradients of a depthwise convolution's kernels agree with differe
     const auto run = [](const auto& op, const Case& c, const std::vector<std::vector<float>>& operands) {
       const auto own = test::cpu_kernel(op, c);
       if (!own) return test::run_reference<float>(op, c, operands);
-      return test::run(*own, operands, numel(test::result_type(op, c.types(DType::f32))));
+      return test::run_kernel(*own, operands, numel(test::result_type(op, c.types(DType::f32))));
     };
     const auto inner = [](const std::vector<float>& a, const std::vector<float>& b) {
       double sum = 0;

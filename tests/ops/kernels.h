@@ -77,7 +77,7 @@ struct Case {
 };
 
 template <class T>
-std::vector<T> run(CpuKernel& kernel, const std::vector<std::vector<T>>& operands, std::int64_t result_size) {
+std::vector<T> run_kernel(CpuKernel& kernel, const std::vector<std::vector<T>>& operands, std::int64_t result_size) {
   std::vector<T> result(static_cast<std::size_t>(result_size), T(77));  // a kernel that leaves elements is found
   std::vector<const std::byte*> from;
   for (const auto& operand : operands) from.push_back(reinterpret_cast<const std::byte*>(operand.data()));
@@ -103,7 +103,7 @@ std::vector<T> run_reference(const Op& op, const Case& c, const std::vector<std:
       std::make_shared<Op>(op),
       [](const void* self, const ReferenceCall& call) { static_cast<const Op*>(self)->reference(call); },
       c.request(types, results));
-  return run(*kernel, values, numel(results[0]) * c.devices);
+  return run_kernel(*kernel, values, numel(results[0]) * c.devices);
 }
 
 // The op's own CPU kernel; null where it leaves the request to the reference.
@@ -123,7 +123,7 @@ double distance(const Op& op, const Case& c, std::int64_t length) {
   const auto operands = c.operands();
   const auto expected = run_reference<double>(op, c, operands);
   const auto kernel = cpu_kernel(op, c);
-  const auto found = kernel ? run(*kernel, operands, std::ssize(expected)) : run_reference<float>(op, c, operands);
+  const auto found = kernel ? run_kernel(*kernel, operands, std::ssize(expected)) : run_reference<float>(op, c, operands);
   const double unit = 1e-6 * std::sqrt(static_cast<double>(length) + 1.0);
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -152,14 +152,14 @@ bool same_bits_alone(const Op& op, const Case& c, Devices devices) {
   CHECK(merged == (devices == Devices::merged));
   const auto operands = c.operands();
   const auto size = numel(result_type(op, c.types(DType::f32)));
-  const auto expected = run(*together, operands, size * c.devices);
+  const auto expected = run_kernel(*together, operands, size * c.devices);
   for (std::int64_t d = 0; d < c.devices; ++d) {
     std::vector<std::vector<float>> slices;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const auto at = operands[i].begin() + (c.stacked[i] ? d * numel(c.shapes[i]) : 0);
       slices.emplace_back(at, at + numel(c.shapes[i]));
     }
-    const auto found = run(*alone, slices, size);
+    const auto found = run_kernel(*alone, slices, size);
     if (std::memcmp(found.data(), expected.data() + d * size, found.size() * sizeof(float)) != 0) return false;
   }
   return true;

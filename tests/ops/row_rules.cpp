@@ -53,7 +53,7 @@ HostArray rows_of(const HostArray& array, std::int64_t first, std::int64_t last)
   return result;
 }
 
-std::vector<HostArray> run(const Instance& x, const std::vector<HostArray>& operands,
+std::vector<HostArray> run_rule(const Instance& x, const std::vector<HostArray>& operands,
                            const std::vector<Type>& result_types) {
   std::vector<HostArray> results;
   for (const Type& type : result_types) results.push_back({type, std::vector<std::byte>(bytes(type), std::byte{77})});
@@ -102,7 +102,7 @@ std::vector<Type> types_of_results(const Op& op, const std::vector<HostArray>& o
 bool holds(const Instance& x, const RowRule& rule) {
   std::vector<HostArray> operands;
   for (const Type& type : x.operands) operands.push_back(numbers(type, static_cast<std::uint32_t>(operands.size())));
-  const std::vector<HostArray> expected = run(x, operands, x.results);
+  const std::vector<HostArray> expected = run_rule(x, operands, x.results);
 
   std::int64_t rows = rule.kind == Kind::keeps ? x.results[0].shape[0] : -1;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -121,7 +121,7 @@ bool holds(const Instance& x, const RowRule& rule) {
     }
     // Sums of some rows have the type of the whole, or the rule is wrong already.
     if (rule.kind == Kind::sums && types_of_results(x.op, some) != types) return false;
-    const std::vector<HostArray> part = run(x, some, types);
+    const std::vector<HostArray> part = run_rule(x, some, types);
     if (found.empty()) {
       found = part;
     } else {

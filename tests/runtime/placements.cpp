@@ -20,7 +20,7 @@ namespace pmaptrain {
 namespace test {
 namespace {
 
-// What a module has of the results: as run(), with empty arrays for values of other processes.
+// What a module has of the results: as run_program(), with empty arrays for values of other processes.
 Values results_of(Module& module, std::span<const Input> inputs) {
   NamedValues named(module);
   const Program& program = module.program(0);

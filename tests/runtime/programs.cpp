@@ -55,7 +55,7 @@ Values uneven_inputs(const Program& program, std::uint64_t seed) {
   return values;
 }
 
-Values run(Module& module, const Values& inputs, std::int64_t steps, bool step_by_step) {
+Values run_module(Module& module, const Values& inputs, std::int64_t steps, bool step_by_step) {
   NamedValues named(module);
   const Program& program = module.program(0);
   for (const Input& input : program.inputs) named.set_each(input.name, inputs.at(input.name));
@@ -75,9 +75,9 @@ Values run(Module& module, const Values& inputs, std::int64_t steps, bool step_b
   return results;
 }
 
-Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
+Values run_program(std::shared_ptr<const Program> program, const Values& inputs, const Run& how) {
   Single single(std::move(program), {how.workers, how.kernels, {}, how.pieces}, how.private_copies, how.blocks);
-  return run(single.module(), inputs, how.steps, how.step_by_step);
+  return run_module(single.module(), inputs, how.steps, how.step_by_step);
 }
 
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps) {
@@ -126,7 +126,7 @@ DType dtype_of(const Program& program, const std::string& result) {
 Values same_for_all_workers(std::shared_ptr<const Program> program, const Values& inputs, std::int64_t pieces,
                             std::int64_t blocks) {
   const auto values = [&](int workers, bool private_copies) {
-    return run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best, pieces, blocks});
+    return run_program(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best, pieces, blocks});
   };
   Values expected = values(1, false);
   for (const int workers : {1, 2, 3, 5}) {
@@ -149,7 +149,7 @@ void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
   turns.next(2);  // so that an odd number of turns is taken, and the next program has the other pairs
   for (const std::int64_t steps : {1, 3}) {
     const Values oracle = interpreted(*program, inputs, steps);
-    const Values expected = run(program, inputs, {1, false, steps, false, KernelChoice::reference});
+    const Values expected = run_program(program, inputs, {1, false, steps, false, KernelChoice::reference});
     for (const auto& [name, value] : oracle) {
       INFO(name << ", steps " << steps);
       const bool same = close(dtype_of(*program, name), expected.at(name), value);
@@ -164,7 +164,7 @@ void check_runtime(const std::string& text, const std::vector<Axis>& mesh) {
           const bool has_turn = std::count(in_turn.begin(), in_turn.end(), private_copies ? 1U : 0U) > 0;
           if ((step_by_step || steps == 1) && !has_turn) continue;
           const Run how{workers, private_copies, steps, step_by_step, KernelChoice::reference};
-          const Values found = run(program, inputs, how);
+          const Values found = run_program(program, inputs, how);
           for (const auto& [name, value] : expected) {
             INFO(name << ", workers " << workers << ", private " << private_copies << ", steps " << steps);
             const bool same = found.at(name) == value;

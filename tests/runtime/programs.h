@@ -32,8 +32,8 @@ struct Run {
 };
 
 // "output name" and "update name" to what each device has after the last step of a module of one program.
-Values run(Module& module, const Values& inputs, std::int64_t steps = 1, bool step_by_step = false);
-Values run(std::shared_ptr<const Program> program, const Values& inputs, const Run& how);
+Values run_module(Module& module, const Values& inputs, std::int64_t steps = 1, bool step_by_step = false);
+Values run_program(std::shared_ptr<const Program> program, const Values& inputs, const Run& how);
 // The same from the interpreter.
 Values interpreted(const Program& program, const Values& inputs, std::int64_t steps = 1);
 
