@@ -28,7 +28,7 @@ const std::size_t always = 1, never = std::size_t{1} << 40;  // as PlanOptions::
 test::Values run_exchanging(const std::shared_ptr<const Program>& program, const test::OnGpus& how) {
   const auto platform = test::make_emulated({.devices = how.gpus});
   const auto module = test::load_on(*platform, how.gpus, {{{"test", program, 1}}}, how.plan());
-  test::Values found = test::run(*module, test::uneven_inputs(*program, 6), 2);
+  test::Values found = test::run_module(*module, test::uneven_inputs(*program, 6), 2);
   const std::size_t sent = gpu::sent_bytes_of(test::plan_of(program, how.gpus, how.plan()));
   CHECK(test::calls_of(*platform).bytes_between == 2 * static_cast<std::size_t>(how.gpus) * sent);
   return found;

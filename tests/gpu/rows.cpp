@@ -46,7 +46,7 @@ void on_gpus(const std::shared_ptr<const Program>& fused, const test::Values& in
       const auto platform = test::make_emulated({.devices = gpus});
       const auto module =
           test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {.deterministic = deterministic}, make_gpu_kernel);
-      check(counts, test::run(*module, inputs), gpus, deterministic);
+      check(counts, test::run_module(*module, inputs), gpus, deterministic);
     }
   }
 }
@@ -99,7 +99,7 @@ return all = %all
     const auto platform = test::make_emulated({.devices = gpus});
     const auto module = test::load_on(*platform, gpus, {{{"test", fused, 1}}}, {}, make_gpu_kernel);
     CHECK(module->instructions(0).size() > 0);
-    const test::Values found = test::run(*module, inputs);
+    const test::Values found = test::run_module(*module, inputs);
     for (const std::string name : {"output z", "output g"}) {
       INFO(name << " on " << gpus << " GPUs");
       const bool same = found.at(name) == expected.at(name);

@@ -55,7 +55,7 @@ template <class Op>
 std::vector<float> best(const Op& op, const Case& c, const std::vector<std::vector<float>>& operands) {
   const auto kernel = test::cpu_kernel(op, c);
   if (!kernel) return test::run_reference<float>(op, c, operands);
-  return test::run(*kernel, operands, numel(test::result_type(op, c.types(DType::f32))));
+  return test::run_kernel(*kernel, operands, numel(test::result_type(op, c.types(DType::f32))));
 }
 
 TEST_CASE("a NaN passes the relu of a convolution and of a product, and what is below zero becomes +0", "[ops]") {
@@ -159,11 +159,11 @@ TEST_CASE("pooling by vectors has the bits of the plain loops", "[ops]") {
     };
     const auto kernel = test::cpu_kernel(pool, forward);
     if (!kernel) continue;
-    CHECK(equal(test::run<float>(*kernel, {operands[0]}, 2 * numel(y)),
+    CHECK(equal(test::run_kernel<float>(*kernel, {operands[0]}, 2 * numel(y)),
                 test::run_reference<float>(pool, forward, {operands[0]})));
     for (const bool relu : {false, true}) {
       const MaxPoolGrad gradient{s.window, s.strides, s.padding, relu};
-      CHECK(equal(test::run(*test::cpu_kernel(gradient, backward), operands, 2 * numel(s.x)),
+      CHECK(equal(test::run_kernel(*test::cpu_kernel(gradient, backward), operands, 2 * numel(s.x)),
                   test::run_reference<float>(gradient, backward, operands)));
     }
   }
@@ -180,7 +180,7 @@ TEST_CASE("sums by vectors have the bits of the plain loops", "[ops]") {
   const auto kernel = test::cpu_kernel(ReduceSum{s.dims}, c);
   if (kernel) {
     const auto expected = test::run_reference<float>(ReduceSum{s.dims}, c, c.operands());
-    CHECK(test::run(*kernel, c.operands(), std::ssize(expected)) == expected);
+    CHECK(test::run_kernel(*kernel, c.operands(), std::ssize(expected)) == expected);
   }
 }
 

@@ -176,7 +176,7 @@ TEST_CASE("narrow rows times a vector have the reference's bits, bias and relu i
         test::on_every_target([&] {
           const auto kernel = test::cpu_kernel(op, c);
           REQUIRE(kernel != nullptr);
-          const bool equal = test::run(*kernel, c.operands(), rows * 3) == expected;
+          const bool equal = test::run_kernel(*kernel, c.operands(), rows * 3) == expected;
           CHECK(equal);
           CHECK(test::same_bits_alone(op, c, Devices::apart));
         });

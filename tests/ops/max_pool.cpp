@@ -113,7 +113,7 @@ TEST_CASE("a window of more taps than a float counts has one winner", "[ops]") {
   for (const std::size_t winner : {x.size() - 1, x.size() - 3}) {
     x[winner] = 1;
     const auto kernel = test::cpu_kernel(MaxPoolGrad{{1, taps}, {1, 1}, {{0, 0}, {0, 0}}}, c);
-    const std::vector<float> dx = test::run<float>(*kernel, {x, {7}}, taps);
+    const std::vector<float> dx = test::run_kernel<float>(*kernel, {x, {7}}, taps);
     CHECK(dx[winner] == 7.0F);
     CHECK(std::count(dx.begin(), dx.end(), 0.0F) == taps - 1);
     x[winner] = 0;

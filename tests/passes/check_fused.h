@@ -50,7 +50,7 @@ inline void check_fused(const Program& program, std::uint64_t seed = 7) {
     require_same(test::interpreted(*after, inputs, steps), test::interpreted(program, inputs, steps), "interpreted");
     const auto before = std::make_shared<const Program>(program);
     const auto unfused = [&](KernelChoice kernels) {
-      return test::run(before, inputs, {1, false, steps, false, kernels, 8});
+      return test::run_program(before, inputs, {1, false, steps, false, kernels, 8});
     };
     const test::Values by_best = unfused(KernelChoice::best), by_reference = unfused(KernelChoice::reference);
     for (const int workers : {1, 2, 3, 5}) {
@@ -59,7 +59,7 @@ inline void check_fused(const Program& program, std::uint64_t seed = 7) {
           if (kernels == KernelChoice::reference && workers != 2) continue;
           const std::string how = "workers " + std::to_string(workers) + (copies ? ", private" : "") +
                                   (kernels == KernelChoice::best ? ", best" : ", reference");
-          require_same(test::run(after, inputs, {workers, copies, steps, false, kernels, 8}),
+          require_same(test::run_program(after, inputs, {workers, copies, steps, false, kernels, 8}),
                        kernels == KernelChoice::best ? by_best : by_reference, how);
         }
       }

@@ -149,7 +149,8 @@ TEST_CASE("every elementwise op gives the same bits in a chain, whichever of its
         INFO(text);
         const test::Values inputs = test::random_inputs(*program, 3);
         const test::Run best{.kernels = KernelChoice::best};
-        require_same(test::run(fused(*program), inputs, best), test::run(program, inputs, best), "fused");
+        require_same(test::run_program(fused(*program), inputs, best), test::run_program(program, inputs, best),
+                     "fused");
       }
     }
   }
@@ -400,7 +401,7 @@ return four = %4
     const test::Values inputs = test::random_inputs(*program, 3);
     const test::Values expected = test::interpreted(*program, inputs, 3);
     for (const KernelChoice kernels : {KernelChoice::best, KernelChoice::reference}) {
-      require_same(test::run(program, inputs, {2, false, 3, false, kernels}), expected, "run");
+      require_same(test::run_program(program, inputs, {2, false, 3, false, kernels}), expected, "run");
     }
   }
 }

@@ -264,11 +264,12 @@ update %big = %b2
 return loss = %loss
 )");
   const auto inputs = test::random_inputs(*program, 3);
-  const auto expected = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+  const auto expected = test::run_program(program, inputs, {1, false, 4, false, KernelChoice::reference});
   for (const int workers : {1, 2, 3, 5, 11}) {
     for (const bool private_copies : {false, true}) {
       const bool same =
-          test::run(program, inputs, {workers, private_copies, 4, workers == 2, KernelChoice::reference}) == expected;
+          test::run_program(program, inputs, {workers, private_copies, 4, workers == 2, KernelChoice::reference}) ==
+          expected;
       CHECK(same);
     }
   }
@@ -311,12 +312,12 @@ return h = %h
 )",
                                           {{"a", devices}});
     const auto inputs = test::random_inputs(*program, 5);
-    const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
+    const auto expected = test::run_program(program, inputs, {1, false, 3, false, KernelChoice::best});
     for (const int workers : {1, 2, 3, 5}) {
       for (const bool private_copies : {false, true}) {
         INFO("devices " << devices << ", workers " << workers << ", private " << private_copies);
-        const bool same =
-            test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
+        const bool same = test::run_program(program, inputs,
+                                            {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
         CHECK(same);
       }
     }
@@ -347,15 +348,15 @@ std::string shipped(const std::string& name) { return test::read_text("configs/p
 
 TEST_CASE("scaled_sum gives every device the sum of twice what all have", "[runtime]") {
   for (const auto& [devices, sum] : std::vector<std::pair<std::int64_t, float>>{{1, 0}, {2, 2}, {4, 12}, {20, 380}}) {
-    const auto results = test::run(test::program_of(shipped("scaled_sum.pmt"), {{"devices", devices}}), {},
-                                   {2, false, 1, false, KernelChoice::best});
+    const auto results = test::run_program(test::program_of(shipped("scaled_sum.pmt"), {{"devices", devices}}), {},
+                                           {2, false, 1, false, KernelChoice::best});
     CHECK(floats(results.at("output sum")) == std::vector<float>(static_cast<std::size_t>(devices), sum));
   }
 }
 
 TEST_CASE("nested_axes sums among the shards of a replica and among the replicas of a shard", "[runtime]") {
   const auto program = test::program_of(shipped("nested_axes.pmt"));
-  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
+  const auto results = test::run_program(program, {}, {3, false, 1, false, KernelChoice::best});
   CHECK(results == test::interpreted(*program, {}));
   CHECK(integers(results.at("output value")) == std::vector<std::int32_t>{0, 1, 2, 3, 10, 11, 12, 13});
   CHECK(integers(results.at("output over_data_shards")) == std::vector<std::int32_t>{6, 6, 6, 6, 46, 46, 46, 46});
@@ -366,7 +367,7 @@ TEST_CASE("nested_axes sums among the shards of a replica and among the replicas
 
 TEST_CASE("sharded_parameters gathers what each device has, and scatters the sum of the gradients", "[runtime]") {
   const auto program = test::program_of(shipped("sharded_parameters.pmt"));
-  const auto results = test::run(program, {}, {3, false, 1, false, KernelChoice::best});
+  const auto results = test::run_program(program, {}, {3, false, 1, false, KernelChoice::best});
   CHECK(results == test::interpreted(*program, {}));
   CHECK(floats(results.at("output sum")) == std::vector<float>{168, 260, 352, 444});
   CHECK(floats(results.at("output w")) == std::vector<float>{-42, -64, -86, -108});
@@ -467,8 +468,8 @@ return z = %z
 return u = %u
 )");
   const test::Values inputs = test::random_inputs(*program, 3);
-  const test::Values expected = test::run(program, inputs, {1, false, 1, false, KernelChoice::reference});
-  for (const auto& [name, values] : test::run(program, inputs, {1, false, 1, false, KernelChoice::best})) {
+  const test::Values expected = test::run_program(program, inputs, {1, false, 1, false, KernelChoice::reference});
+  for (const auto& [name, values] : test::run_program(program, inputs, {1, false, 1, false, KernelChoice::best})) {
     INFO(name);
     const bool same = test::close(DType::f32, values, expected.at(name));
     CHECK(same);

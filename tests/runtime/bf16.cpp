@@ -35,7 +35,7 @@ void check_bits(const std::string& text) {
     for (const int workers : {1, 2, 3, 5}) {
       for (const KernelChoice kernels : {KernelChoice::best, KernelChoice::reference}) {
         INFO("workers " << workers);
-        const bool same = test::run(of, inputs, {workers, false, 3, false, kernels}) == expected;
+        const bool same = test::run_program(of, inputs, {workers, false, 3, false, kernels}) == expected;
         CHECK(same);
       }
     }
@@ -87,7 +87,8 @@ return t = %t
   const test::Values expected = test::interpreted(*program, inputs, 1);
   for (const int workers : {1, 2, 3, 5}) {
     for (const std::int64_t pieces : {1, 3, 8}) {
-      const test::Values found = test::run(program, inputs, {workers, false, 1, false, KernelChoice::best, pieces});
+      const test::Values found =
+          test::run_program(program, inputs, {workers, false, 1, false, KernelChoice::best, pieces});
       const bool same = found == expected;
       CHECK(same);
       float sum = 0;

@@ -151,7 +151,8 @@ TEST_CASE("a product divided by columns and one by rows have the values of the u
     for (const int workers : {1, 2, 3}) {
       for (const bool private_copies : {false, true}) {
         INFO("workers " << workers << ", private copies " << private_copies);
-        CHECK(close(*program, test::run(program, inputs, {workers, private_copies, 1, false, KernelChoice::best}),
+        CHECK(close(*program,
+                    test::run_program(program, inputs, {workers, private_copies, 1, false, KernelChoice::best}),
                     expected));
       }
     }

@@ -101,7 +101,7 @@ TEST_CASE("devices that have parts of an array draw the bits of the undivided on
     check_outputs(test::interpreted(*program, repeated), expected);
     for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
       for (const int workers : {1, 2, 3}) {
-        check_outputs(test::run(program, repeated, {workers, workers == 2, 1, false, kernels}), expected);
+        check_outputs(test::run_program(program, repeated, {workers, workers == 2, 1, false, kernels}), expected);
       }
       for (const int processes : {2, 4}) {
         if (d.data * d.model % processes != 0) continue;
@@ -162,7 +162,7 @@ TEST_CASE("devices that have some of the heads of an attention drop what one dev
     };
     const test::Values inputs = test::random_inputs(*whole, 5);
     for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
-      const test::Values expected = divided(test::run(whole, inputs, {1, false, 1, false, kernels}));
+      const test::Values expected = divided(test::run_program(whole, inputs, {1, false, 1, false, kernels}));
       const auto check = [&](const test::Values& found) {
         for (const char* const name : {"output out", "output dq", "output dk", "output dv"}) {
           INFO(name);
@@ -170,7 +170,7 @@ TEST_CASE("devices that have some of the heads of an attention drop what one dev
         }
       };
       for (const int workers : {1, 2, 3}) {
-        check(test::run(program, divided(inputs), {workers, workers == 2, 1, false, kernels}));
+        check(test::run_program(program, divided(inputs), {workers, workers == 2, 1, false, kernels}));
       }
       for (const int processes : {2, 4}) {
         check(test::run_placements(program, divided(inputs), {2, false, 1, false, kernels, 8, processes}, processes));

@@ -309,19 +309,19 @@ TEST_CASE("random programs over nested sets of axes give the interpreter's value
     for (const int workers : {1, 3}) {
       for (const bool private_copies : {false, true}) {
         INFO("workers " << workers << ", private copies " << private_copies);
-        REQUIRE(differences(test::run(program, inputs, {workers, private_copies, 2}), expected) == "");
+        REQUIRE(differences(test::run_program(program, inputs, {workers, private_copies, 2}), expected) == "");
       }
     }
     for (const std::int64_t blocks : divisors_of(program->mesh.devices())) {
       INFO(blocks << " blocks");
       const test::Run how{2, blocks % 2 == 0, 2, false, KernelChoice::reference, 5, blocks};
-      REQUIRE(differences(test::run(program, inputs, how), expected) == "");
+      REQUIRE(differences(test::run_program(program, inputs, how), expected) == "");
       REQUIRE(differences_of_processes(program, inputs, how, blocks, expected) == "");
     }
     const auto passed = std::make_shared<const Program>(run_passes(simplify(*program), passes_of_all_backends()));
     INFO("after the passes\n" << to_text(*passed));
     for (const bool private_copies : {false, true}) {
-      REQUIRE(differences(test::run(passed, inputs, {2, private_copies, 2}), expected) == "");
+      REQUIRE(differences(test::run_program(passed, inputs, {2, private_copies, 2}), expected) == "");
     }
     for (const test::CheckProgram check : test::other_backends()) check(passed);
   }
@@ -338,8 +338,8 @@ TEST_CASE("random programs over nested sets of axes have the same bits for any n
       const auto how = [&](int workers, bool private_copies) {
         return test::Run{workers, private_copies, 2, false, KernelChoice::best, 8, blocks};
       };
-      const test::Values expected = test::run(program, inputs, how(1, false));
-      REQUIRE(differences(test::run(program, inputs, how(3, true)), expected) == "");
+      const test::Values expected = test::run_program(program, inputs, how(1, false));
+      REQUIRE(differences(test::run_program(program, inputs, how(3, true)), expected) == "");
       for (const std::int64_t processes : divisors_of(blocks)) {
         INFO(processes << " processes");
         const test::Run other = how(2, processes % 2 == 0);

@@ -154,11 +154,11 @@ return s = %s
   test::check_runtime(fractions);
   const auto program = test::program_of(fractions);
   const auto inputs = test::random_inputs(*program, 3);
-  const auto expected = test::run(program, inputs, {1, false, 3, false, KernelChoice::best});
+  const auto expected = test::run_program(program, inputs, {1, false, 3, false, KernelChoice::best});
   for (const int workers : {1, 2, 3, 5, 9}) {
     for (const bool private_copies : {false, true}) {
-      const bool same =
-          test::run(program, inputs, {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
+      const bool same = test::run_program(program, inputs,
+                                          {workers, private_copies, 3, workers == 2, KernelChoice::best}) == expected;
       CHECK(same);
     }
   }

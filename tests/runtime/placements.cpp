@@ -141,7 +141,7 @@ namespace {
 void check_placements(const std::shared_ptr<const Program>& program, const test::Values& inputs, std::int64_t blocks,
                       test::Run how) {
   how.blocks = blocks;
-  const test::Values expected = test::run(program, inputs, how);
+  const test::Values expected = test::run_program(program, inputs, how);
   for (const int processes : {2, 3, 4, 8}) {
     if (processes > blocks) continue;
     INFO(processes << " processes, " << blocks << " blocks, private copies " << how.private_copies);
@@ -374,7 +374,7 @@ TEST_CASE("a chunk that is sent twice, comes late or is added in another order i
   const auto program = test::program_of(step);
   const test::Values inputs = test::uneven_inputs(*program, 6);
   const test::Run how{1, false, 3, false, KernelChoice::best, 8, 8};
-  const test::Values expected = test::run(program, inputs, how);
+  const test::Values expected = test::run_program(program, inputs, how);
   // Replaces each message by what `other` gives for it: the sender, the receiver and the message's number.
   const auto differs = [&](const std::function<const std::vector<std::byte>*(int, int, std::size_t)>& other,
                            Messages* sent = nullptr) {

@@ -81,11 +81,11 @@ TEST_CASE("the runtime carries out what the golden plans show", "[runtime]") {
   test::check_runtime(stages);
   const auto program = test::program_of(microbatches);
   const auto inputs = test::random_inputs(*program, 2);
-  const auto expected = test::run(program, inputs, {1, false, 2, false, KernelChoice::reference});
+  const auto expected = test::run_program(program, inputs, {1, false, 2, false, KernelChoice::reference});
   for (const int workers : {2, 3, 5}) {
     for (const bool private_copies : {false, true}) {
       const bool same =
-          test::run(program, inputs, {workers, private_copies, 2, true, KernelChoice::reference}) == expected;
+          test::run_program(program, inputs, {workers, private_copies, 2, true, KernelChoice::reference}) == expected;
       CHECK(same);
     }
   }
@@ -121,8 +121,8 @@ TEST_CASE("values that no stage needs together share memory", "[runtime]") {
     CAPTURE(workers);
     const auto program = test::program_of(chain_of_sums(12));
     const auto inputs = test::random_inputs(*program, 2);
-    const bool same = test::run(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
-                      test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+    const bool same = test::run_program(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
+                      test::run_program(program, inputs, {1, false, 4, false, KernelChoice::reference});
     CHECK(same);
   }
 }
@@ -150,8 +150,8 @@ TEST_CASE("sums that no stage needs together share memory, whoever reads them", 
       CAPTURE(workers);
       const auto program = test::program_of(chain(12, read));
       const auto inputs = test::random_inputs(*program, 2);
-      const bool same = test::run(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
-                        test::run(program, inputs, {1, false, 4, false, KernelChoice::reference});
+      const bool same = test::run_program(program, inputs, {workers, false, 4, true, KernelChoice::reference}) ==
+                        test::run_program(program, inputs, {1, false, 4, false, KernelChoice::reference});
       CHECK(same);
     }
   }
@@ -230,7 +230,7 @@ return u = %u
   const test::Values inputs = test::random_inputs(*program, 5);
   for (const int workers : {1, 2}) {
     const test::Run how{workers, false, 1, false, KernelChoice::best, 8};
-    const bool same = test::run(program, inputs, how) == test::interpreted(*program, inputs, 1);
+    const bool same = test::run_program(program, inputs, how) == test::interpreted(*program, inputs, 1);
     CHECK(same);
   }
 }
@@ -344,7 +344,7 @@ TEST_CASE("the same global batch has the same pieces, and bits, on any mesh", "[
   };
   const auto sum = [&](std::int64_t devices) {
     const test::Values ran =
-        test::run(program(devices), inputs_of(devices), {2, false, 3, false, KernelChoice::best, 5});
+        test::run_program(program(devices), inputs_of(devices), {2, false, 3, false, KernelChoice::best, 5});
     return ran.at("output s").front();
   };
   for (const std::int64_t devices : {2, 3, 4, 8, 24}) {
@@ -397,11 +397,11 @@ return y = %y
 )");
   const auto inputs = test::random_inputs(*program, 11);
   for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
-    const auto expected = test::run(program, inputs, {8, false, 3, false, kernels, 8});
+    const auto expected = test::run_program(program, inputs, {8, false, 3, false, kernels, 8});
     for (const int workers : {1, 2, 3, 5}) {
       for (const bool private_copies : {false, true}) {
         const bool same =
-            test::run(program, inputs, {workers, private_copies, 3, workers == 2, kernels, 8}) == expected;
+            test::run_program(program, inputs, {workers, private_copies, 3, workers == 2, kernels, 8}) == expected;
         INFO("workers " << workers << ", private " << private_copies);
         CHECK(same);
       }

@@ -22,21 +22,22 @@ void check_plans(std::shared_ptr<const Program> program, const test::Values& inp
     for (const bool private_copies : {false, true}) {
       for (const std::size_t step_by_step : turns.next(2)) {
         INFO("workers " << workers << ", private copies " << private_copies << ", step by step " << step_by_step);
-        const bool same = test::run(program, inputs, {workers, private_copies, 4, step_by_step == 1}) == expected;
+        const bool same =
+            test::run_program(program, inputs, {workers, private_copies, 4, step_by_step == 1}) == expected;
         REQUIRE(same);
       }
     }
     // The best kernels, and pieces of other numbers of devices.
     INFO("workers " << workers << ", best kernels");
     const bool same =
-        test::run(program, inputs, {workers, false, 4, false, KernelChoice::best, 2 + workers}) == expected;
+        test::run_program(program, inputs, {workers, false, 4, false, KernelChoice::best, 2 + workers}) == expected;
     REQUIRE(same);
   }
   for (std::int64_t blocks = 2; blocks <= program->mesh.devices(); ++blocks) {
     if (program->mesh.devices() % blocks != 0) continue;
     INFO(blocks << " blocks");
     const test::Run how{2, turns.next(2).front() == 1, 4, false, KernelChoice::reference, 8, blocks};
-    const bool same = test::run(program, inputs, how) == expected;
+    const bool same = test::run_program(program, inputs, how) == expected;
     REQUIRE(same);
   }
 }
@@ -68,7 +69,8 @@ void check_random_programs(DType dtype, bool with_rows = false) {
     INFO("seed " << seed << "\n" << to_text(*program));
     const test::Values inputs = test::random_inputs(*program, seed);
     const test::Values expected = test::interpreted(*program, inputs, 4);
-    const bool first = test::run(program, inputs, {2, false, 1, false}) == test::interpreted(*program, inputs, 1);
+    const bool first =
+        test::run_program(program, inputs, {2, false, 1, false}) == test::interpreted(*program, inputs, 1);
     REQUIRE(first);
     check_plans(program, inputs, expected);
     Program passed = run_passes(simplify(*program), passes_of_all_backends());
@@ -102,7 +104,8 @@ TEST_CASE("library kernels give random programs the interpreter's values, the sa
       const test::Values expected = test::interpreted(*program, inputs, 2);
       for (const int workers : {1, 3}) {
         INFO("workers " << workers);
-        const bool same = test::run(program, inputs, {workers, false, 2, false, KernelChoice::best}) == expected;
+        const bool same =
+            test::run_program(program, inputs, {workers, false, 2, false, KernelChoice::best}) == expected;
         CHECK(same);
       }
     }
@@ -140,8 +143,8 @@ void check_program(const std::string& text) {
         for (const std::int64_t pieces : {1, 2, 5, 8}) {
           INFO("workers " << workers << ", private " << private_copies << ", steps " << steps << ", pieces " << pieces);
           const bool same =
-              test::run(program, inputs, {workers, private_copies, steps, false, KernelChoice::reference, pieces}) ==
-              expected;
+              test::run_program(program, inputs,
+                                {workers, private_copies, steps, false, KernelChoice::reference, pieces}) == expected;
           CHECK(same);
         }
       }
@@ -260,7 +263,8 @@ update %t = %of_outer
   check_plans(program, inputs, expected);
   for (int pieces = 1; pieces <= 10; ++pieces) {
     INFO(pieces << " pieces");
-    const bool same = test::run(program, inputs, {1, false, 4, false, KernelChoice::reference, pieces}) == expected;
+    const bool same =
+        test::run_program(program, inputs, {1, false, 4, false, KernelChoice::reference, pieces}) == expected;
     CHECK(same);
   }
 }

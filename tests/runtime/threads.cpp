@@ -83,11 +83,12 @@ void check_bits(const std::string& text, std::int64_t steps) {
   const auto program = test::program_of(text);
   const auto inputs = test::random_inputs(*program, 5);
   for (const KernelChoice kernels : {KernelChoice::reference, KernelChoice::best}) {
-    const auto expected = test::run(program, inputs, {1, false, steps, true, kernels});
+    const auto expected = test::run_program(program, inputs, {1, false, steps, true, kernels});
     for (const int workers : {1, 2, 5}) {
       for (const bool step_by_step : {false, true}) {
         INFO("workers " << workers << ", step by step " << step_by_step);
-        const bool same = test::run(program, inputs, {workers, false, steps, step_by_step, kernels}) == expected;
+        const bool same =
+            test::run_program(program, inputs, {workers, false, steps, step_by_step, kernels}) == expected;
         CHECK(same);
       }
     }
