@@ -81,7 +81,7 @@ std::vector<LayerGroup> layer_groups(const Model& model) {
 }
 
 bool gathers_by_groups(const Model& model, const Sharding& sharding) {
-  return sharding.by_groups && layer_groups(model).size() > 1;
+  return sharding.by_groups && !sharding.parameters.empty() && layer_groups(model).size() > 1;
 }
 
 std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding& sharding) {

@@ -24,7 +24,7 @@ model::Sharding sharding_of(const spec::Spec& spec) {
   if (fsdp == nullptr) return {};
   const auto from = [&](int stage) { return fsdp->stage >= stage ? fsdp->axes : AxisSet(); };
   return {from(1), from(2), from(3), fsdp->axes == spec.mesh.roles.data,
-          fsdp->stage >= 3 && spec.data.microbatches == 1};
+          fsdp->stage >= 2 && spec.data.microbatches == 1};
 }
 
 }  // namespace

@@ -173,23 +173,23 @@ TEST_CASE("along some axes of the data a process gathers and sums two groups of 
   }
 }
 
-TEST_CASE("groups of layers gather their parameters along some axes of the data, with the same bits",
+TEST_CASE("groups of layers sum and gather their buckets along some axes of the data, with the same bits",
           "[step][placements]") {
   const std::string groups =
       "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, {repeat: {times: 2, remat: true, layers: [{residual: "
       "{layers: [layer_norm, {dense: 512}, gelu, {dropout: 0.1}]}}]}}, global_avg_pool, {dense: 3}]";
-  test::Slice slice(4);
+  test::Slice slice(8);
   for (const std::string precision : {"float32", "mixed_bfloat16"}) {
     const std::vector<std::string> set =
         joined_set(mesh_of(4, 4), {groups, "precision=" + precision, "optimizer.clip_by_global_norm=0.05",
                                    "data.batch_size=8", "train.eval_every=2 steps"});
     const Trained plain = train_setup(setup_of_text(small_images, set));
     CHECK(plain.ended.exit_status == 0);
-    for (const char* const axis : {"hosts", "shards"}) {
-      const std::vector<std::string> sharded = joined_set(set, {stage_along(axis, 3)});
+    for (const auto& [axis, stage] : {std::pair("hosts", 2), {"hosts", 3}, {"shards", 2}, {"shards", 3}}) {
+      const std::vector<std::string> sharded = joined_set(set, {stage_along(axis, stage)});
       for (const int processes : {1, 2, 4}) {
         if (!slice.takes()) continue;
-        INFO(processes << " processes, shards along " << axis << ", " << precision);
+        INFO(processes << " processes, stage " << stage << " along " << axis << ", " << precision);
         const TemporaryFolder root;
         const Ends ends = train_in_processes(processes, root / "run", [&](int, Agreement&, train::SessionOptions&) {
           return setup_of_text(small_images, sharded);
@@ -198,7 +198,7 @@ TEST_CASE("groups of layers gather their parameters along some axes of the data,
         CHECK(ends.trained.same_bits(plain));
       }
       if (!slice.takes()) continue;
-      INFO("reference, shards along " << axis << ", " << precision);
+      INFO("reference, stage " << stage << " along " << axis << ", " << precision);
       const Trained reference = train_setup(setup_of_text(small_images, joined_set(set, {"mesh.backend=reference"})));
       CHECK(train_setup(setup_of_text(small_images, joined_set(sharded, {"mesh.backend=reference"})))
                 .same_bits(reference));

@@ -145,7 +145,7 @@ void Lowering::lower_reduction(const Equation& equation, const Equation& of) {
       combine_stage = std::max(combine_stage, first_readable_stage(from, ValueInfo()));
     }
   }
-  exchange_sums(of, arrays, combine_stage);
+  combine_stage = exchange_sums(of, arrays, combine_stage);
   define_results(arrays);
   sum_rows_in_parts(equation, arrays, combine_stage);
   for (ReducedArray& array : arrays) {
@@ -181,18 +181,24 @@ void Lowering::communicate(const Equation& equation, Communicate::Values values,
   out_.add(Communicate{&equation, {values}}, out_.info(values.to), stage, 0);
 }
 
-void Lowering::exchange_sums(const Equation& of, std::vector<ReducedArray>& arrays, int combine_stage) {
+int Lowering::exchange_sums(const Equation& of, std::vector<ReducedArray>& arrays, int combine_stage) {
   for (ReducedArray& array : arrays) array.last_stage = combine_stage;
   // Along no axis, each process has all pieces of the instances that it has.
-  if (out_.share().is_whole() || of.op.axes().empty()) return;
+  if (out_.share().is_whole() || of.op.axes().empty()) return combine_stage;
   const auto begins_bucket = [&](std::size_t i) { return i == 0 || arrays[i - 1].bucket != arrays[i].bucket; };
-  bool is_any_sent = false;
+  bool is_any_sent = false, is_any_in_parts = false;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     ReducedArray& array = arrays[i];
     array.ranks = begins_bucket(i)
                       ? std::make_shared<const RankSum>(distribution_->sum(of, array.index, numel(type(array.bucket))))
                       : arrays[i - 1].ranks;
     is_any_sent = is_any_sent || any_is_sent(array.ranks->sums);
+    is_any_in_parts = is_any_in_parts || array.ranks->in_parts;
+  }
+  // Large sums follow one another: while one is exchanged the next one is computed, in the memory of those before.
+  if (is_any_sent && is_any_in_parts) {
+    combine_stage = std::max(combine_stage, stage_after_large_sum_);
+    stage_after_large_sum_ = combine_stage + 1;
   }
   int sums = -1, received = -1;  // of the bucket
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -216,6 +222,7 @@ void Lowering::exchange_sums(const Equation& of, std::vector<ReducedArray>& arra
     array.received = received;
     array.last_stage = combine_stage + 2;
   }
+  return combine_stage;
 }
 
 void Lowering::define_results(std::span<const ReducedArray> arrays) {
