@@ -34,8 +34,8 @@ class EmulatedDevice final : public gpu::Device {
   void launch(Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
               const Accesses& accesses) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
-  void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-              const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) override;
+  void reduce(Stream stream, Reduction reduce, DType dtype, std::span<const gpu::Addends> all,
+              std::span<const TreeNode> tree) override;
   void collective(Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(Stream before, Stream after) override;

@@ -62,14 +62,31 @@ DEVICE_TEST_CASE("a device reduces arrays in their order, with the bits of the c
       const std::vector<TreeNode> tree{{1, 2}, {2, 1}, {1, 1}};  // (a + ((b + c) + d)), where a is of two leaves
       const Bytes expected = emulation::reduce_arrays("expected", reduce, dtype, bytes, arrays, tree);
       Board board(values);
-      board.device->reduce(Stream::compute, reduce, dtype, board.memory + 5 * pitch, board.memory, elements, spaced,
-                           tree);
+      const gpu::Addends four{board.memory + 5 * pitch, board.memory, elements, spaced};
+      board.device->reduce(Stream::compute, reduce, dtype, std::span(&four, 1), tree);
       const Bytes all = board.values();
       const Bytes found(all.end() - static_cast<std::ptrdiff_t>(bytes), all.end());
       INFO(to_string(dtype) << ", reduce " << static_cast<int>(reduce));
       CHECK(difference({{dtype, {static_cast<std::int64_t>(elements)}, {}}}, {found}, {expected}).empty());
     }
   }
+}
+
+DEVICE_TEST_CASE("a device reduces groups of arrays of different sizes at once", "[gpu][kernels]") {
+  // (1, 2) + (3, 4), 300 sums in the place of their first addends, and none.
+  constexpr std::int64_t long_arrays = 300;
+  std::vector<float> begin{1, 2, 3, 4, 0, 0};
+  for (int i = 0; i < 2 * long_arrays; ++i) begin.push_back(static_cast<float>(i));
+  Board board(bytes_of(begin));
+  const auto at = [&](std::size_t element) { return board.memory + element * sizeof(float); };
+  const std::array groups{gpu::Addends{at(4), at(0), 2, {2, 2, 2 * sizeof(float)}},
+                          gpu::Addends{at(6), at(6), long_arrays, {2, 2, long_arrays * sizeof(float)}},
+                          gpu::Addends{at(6), at(6), 0, {2, 2, 0}}};
+  board.device->reduce(Stream::compute, gpu::Device::Reduction::sum, DType::f32, groups, std::array{TreeNode{2, 1}});
+  std::vector<float> expected = begin;
+  expected[4] = 4, expected[5] = 6;
+  for (std::size_t i = 6; i < 6 + long_arrays; ++i) expected[i] += begin[i + long_arrays];
+  CHECK((board.values() == bytes_of(expected)));
 }
 
 DEVICE_TEST_CASE("a device copies rows from one pitch to another", "[gpu][kernels]") {
@@ -92,8 +109,8 @@ DEVICE_TEST_CASE("a device replays a graph that forks and joins as often as it i
   const gpu::Graph graph = device.capture([&] {
     device.order(Stream::compute, Stream::copy);
     device.copy(Stream::copy, board.memory + 12, board.memory, {4});
-    device.reduce(Stream::compute, gpu::Device::Reduction::sum, DType::f32, board.memory + 8, board.memory, 1,
-                  {3, 3, 4}, std::array{TreeNode{3, 1}});
+    device.reduce(Stream::compute, gpu::Device::Reduction::sum, DType::f32,
+                  std::array{gpu::Addends{board.memory + 8, board.memory, 1, {3, 3, 4}}}, std::array{TreeNode{3, 1}});
     device.order(Stream::copy, Stream::compute);
   });
   for (int i = 0; i < 3; ++i) device.replay(graph);

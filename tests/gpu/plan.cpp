@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/graph/passes.h"
+#include "core/ops/all.h"
 #include "core/passes/fuse.h"
 #include "core/passes/pipeline.h"
+#include "core/runtime/gpu/executor.h"
 #include "core/runtime/gpu/plans.h"
 #include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
@@ -50,8 +52,8 @@ TEST_CASE("gradients are sent in messages, each as soon as the backward pass has
     // The dense layer's gradients, which are large, are there before those of the convolutions.
     REQUIRE(collectives.size() >= 2);
     CHECK(collectives.front() < convolutions.front());
-    // A GPU has two blocks, whose gradients of the kernel and of the bias it adds first.
-    CHECK(collectives.back() == convolutions.back() + (deterministic ? 3 : 1));
+    // A GPU has two blocks, whose gradients of the kernel and of the bias it adds first, in one call.
+    CHECK(collectives.back() == convolutions.back() + (deterministic ? 2 : 1));
     // Nothing waits for them, or for the reduction of what was gathered, before the norm of the gradients.
     REQUIRE(awaits.size() == 1);
     CHECK(awaits.front() == collectives.back() + (deterministic ? 2 : 1));
@@ -277,9 +279,51 @@ TEST_CASE("what each message has gathered is reduced at once, where a GPU has on
     CHECK(collectives == (message_bytes > 4096 ? 1 : 4));
     CHECK(places_of<gpu::Reduce>(plan).size() == collectives);
   }
-  // Of two blocks, each value has its parts one after another: a reduction for each, and for the sums of the loss, the
-  // metric and the count.
-  CHECK(places_of<gpu::Reduce>(plan_of(program, 2, {.deterministic = true})).size() > 24);
+  // Of two blocks, each value has its parts one after another: a group of arrays for each, and for the sums of the
+  // loss, the metric and the count.
+  const gpu::Plan two = plan_of(program, 2, {.deterministic = true});
+  std::size_t groups = 0;
+  gpu::for_each_of<gpu::Reduce>(two.commands,
+                                [&](const gpu::Reduce& reduce, double) { groups += reduce.groups.size(); });
+  CHECK(groups > 24);
+}
+
+TEST_CASE("large reductions are calls of their own, and one call has at most the groups that a kernel takes", "[gpu]") {
+  const auto sizes_of_calls = [](int arrays, int elements) {
+    std::string text = "mesh a=2\n", results, operands;
+    for (int i = 0; i < arrays; ++i) {
+      const std::string number = std::to_string(i);
+      text += "batch %x" + number + ":f32[" + std::to_string(elements) + "]{a}\n";
+      operands += (i > 0 ? ", %x" : "%x") + number;
+      results += (i > 0 ? ", %s" : "%s") + number;
+    }
+    text += results + " = psum[axes={a}] " + operands + "\n";
+    for (int i = 0; i < arrays; ++i) text += "return s" + std::to_string(i) + " = %s" + std::to_string(i) + "\n";
+    std::vector<std::size_t> sizes;
+    const gpu::Plan plan = plan_of(test::program_of(text), 1, {.deterministic = false});
+    gpu::for_each_of<gpu::Reduce>(plan.commands,
+                                  [&](const gpu::Reduce& reduce, double) { sizes.push_back(reduce.groups.size()); });
+    return sizes;
+  };
+  CHECK(sizes_of_calls(50, 1 << 10) == std::vector<std::size_t>{48, 2});
+  CHECK(sizes_of_calls(3, 1 << 17) == std::vector<std::size_t>{1, 1, 1});
+}
+
+TEST_CASE("a step of ResNet-18 on eight logical devices of one GPU is at most 300 launches", "[gpu]") {
+  const setup::Setup setup = testing::setup_of_config(
+      "resnet18.yaml", {"precision=mixed_bfloat16", "data.source.synthetic_images.train=1024"});
+  REQUIRE(setup.training->mesh.devices() == 8);
+  const auto program = std::make_shared<const Program>(run_passes(*setup.training, passes_of_gpus()));
+  const gpu::Plan plan = plan_of(program, 1, {.deterministic = false});
+  std::size_t launches = 0;
+  gpu::for_each_command(plan.commands, [&](const gpu::Command& command) {
+    const auto* const launch = std::get_if<gpu::Launch>(&command);
+    if (launch == nullptr) ++launches;
+    if (launch != nullptr)
+      launches += make_gpu_kernel(launch->equation->op, gpu::request_of(plan, *launch)).commands.size();
+  });
+  CHECK(launches <= 300);
+  CHECK(launches > 200);
 }
 
 TEST_CASE("what GPUs gather begins at multiples of 256 bytes for each of them, whatever its size", "[gpu]") {

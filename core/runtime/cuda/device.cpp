@@ -190,14 +190,15 @@ void CudaDevice::copy(gpu::Stream on, std::byte* to, const std::byte* from, cons
   });
 }
 
-void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
-                        std::int64_t elements, const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) {
+void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::span<const gpu::Addends> all,
+                        std::span<const TreeNode> tree) {
   if (tree.size() > most_nodes) {
     fail_running(fmt::format("GPU {}: a reduction of {} blocks; the most are {}", number_, tree.size(), most_nodes));
   }
-  queue(on == gpu::Stream::compute, [=, this, order = addition_order(tree)] {
-    check(cuda::reduce(kind, dtype, to, from, elements, arrays, order, stream(on)), "a reduction");
-  });
+  queue(on == gpu::Stream::compute,
+        [=, this, groups = std::vector(all.begin(), all.end()), order = addition_order(tree)] {
+          check(cuda::reduce(kind, dtype, groups, order, stream(on)), "a reduction");
+        });
 }
 
 void CudaDevice::collective(gpu::Stream on, gpu::Communicator communicator, gpu::Collective kind, DType dtype,

@@ -37,8 +37,8 @@ class CudaDevice final : public gpu::Device {
   void launch(gpu::Stream stream, gpu::PreparedKernel kernel, const gpu::LaunchArguments& arguments,
               const gpu::Accesses& accesses) override;
   void copy(gpu::Stream stream, std::byte* to, const std::byte* from, const gpu::PitchedRows& rows) override;
-  void reduce(gpu::Stream stream, Reduction kind, DType dtype, std::byte* to, const std::byte* from,
-              std::int64_t elements, const gpu::SpacedArrays& arrays, std::span<const TreeNode> tree) override;
+  void reduce(gpu::Stream stream, Reduction kind, DType dtype, std::span<const gpu::Addends> all,
+              std::span<const TreeNode> tree) override;
   void collective(gpu::Stream stream, gpu::Communicator communicator, gpu::Collective kind, DType dtype, std::byte* to,
                   const std::byte* from, std::size_t bytes) override;
   void order(gpu::Stream before, gpu::Stream after) override;

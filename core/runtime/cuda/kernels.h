@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "core/base/dtype.h"
@@ -64,9 +65,10 @@ struct AdditionOrder {
 // capture.
 cudaError_t load_reductions();
 
-// Reduces each element of the arrays to the sum, the maximum or the minimum. Elements of bf16 are added in f32 and
-// rounded once; sums of integers wrap. `to` may be one of the arrays. Precondition: `dtype` is not boolean.
-cudaError_t reduce(Reduction kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-                   const gpu::SpacedArrays& arrays, const AdditionOrder& order, cudaStream_t stream);
+// Reduces each element of the arrays of each of `all` to the sum, the maximum or the minimum. Elements of bf16 are
+// added in f32 and rounded once; sums of integers wrap. Preconditions: those of gpu::Device::reduce(), and `dtype` is
+// not boolean.
+cudaError_t reduce(Reduction kind, DType dtype, std::span<const gpu::Addends> all, const AdditionOrder& order,
+                   cudaStream_t stream);
 
 }  // namespace pmaptrain::cuda

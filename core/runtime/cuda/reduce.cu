@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/runtime/cuda/elements.cuh"
 #include "core/runtime/cuda/kernels.h"
 
@@ -37,16 +39,22 @@ __device__ Result reduced(Result a, Result b) {
   return keeps<kind>(a, b) ? a : b;
 }
 
+struct Groups {
+  gpu::Addends all[gpu::Device::most_reduced];
+};
+
+// A row of blocks for each group.
 template <Reduction kind, class T>
-__global__ void reduce_kernel(T* to, const std::byte* from, std::int64_t elements, gpu::SpacedArrays spaced,
-                              AdditionOrder order) {
+__global__ void reduce_kernel(Groups groups, AdditionOrder order) {
+  const gpu::Addends& group = groups.all[blockIdx.y];
   // Sums of integers are computed in unsigned types, so that they wrap. Maxima and minima compare signed values.
   using Sum = typename SumType<T>::type;
   using Value = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, float, T>;
   using Result = std::conditional_t<kind == Reduction::sum, Sum, Value>;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += step) {
-    Walk arrays(from, spaced);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < group.elements;
+       i += step) {
+    Walk arrays(group.from, group.arrays);
     const auto next = [&] {
       const Result value = converted<Result>(reinterpret_cast<const T*>(arrays.array())[i]);
       arrays.next();
@@ -60,7 +68,7 @@ __global__ void reduce_kernel(T* to, const std::byte* from, std::int64_t element
       for (; count >= order.kept[node]; --count) result = reduced<kind>(kept[count - 1], result);
       kept[count++] = result;
     }
-    to[i] = converted<T>(kept[0]);
+    reinterpret_cast<T*>(group.to)[i] = converted<T>(kept[0]);
   }
 }
 
@@ -89,13 +97,17 @@ cudaError_t load_reductions() {
   return status;
 }
 
-cudaError_t reduce(Reduction kind, DType dtype, std::byte* to, const std::byte* from, std::int64_t elements,
-                   const gpu::SpacedArrays& arrays, const AdditionOrder& order, cudaStream_t stream) {
-  if (elements == 0) return cudaSuccess;
-  dispatch_elements(dtype, [&]<class T>() {
-    kernel_of<T>(kind)<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<T*>(to), from, elements,
-                                                                           arrays, order);
-  });
+cudaError_t reduce(Reduction kind, DType dtype, std::span<const gpu::Addends> all, const AdditionOrder& order,
+                   cudaStream_t stream) {
+  Groups groups{};
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    groups.all[i] = all[i];
+    most = std::max(most, all[i].elements);
+  }
+  if (most == 0) return cudaSuccess;
+  const dim3 blocks(blocks_for(most), static_cast<unsigned>(all.size()));
+  dispatch_elements(dtype, [&]<class T>() { kernel_of<T>(kind)<<<blocks, block_threads, 0, stream>>>(groups, order); });
   return cudaGetLastError();
 }
 

@@ -71,8 +71,11 @@ class VirtualCommunicator final : public Rank {
       if (i == position_) continue;
       const std::byte* const other = shared_->rank_entries[i].call.from + part.begin;
       const auto [first, second] = std::minmax({static_cast<const std::byte*>(to), other});
-      check(reduce(Reduction::sum, call.dtype, to, first, static_cast<std::int64_t>(part.bytes / size_of(call.dtype)),
-                   {2, 2, static_cast<std::size_t>(second - first)}, {1, {2}, {1}}, stream),
+      const gpu::Addends both{to,
+                              first,
+                              static_cast<std::int64_t>(part.bytes / size_of(call.dtype)),
+                              {2, 2, static_cast<std::size_t>(second - first)}};
+      check(reduce(Reduction::sum, call.dtype, std::span(&both, 1), {1, {2}, {1}}, stream),
             "adding up the values of virtual GPUs");
     }
   }

@@ -49,7 +49,9 @@ std::size_t bytes_of_sums(const Plan& plan) {
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     if (plan.buffers[i].span > 0) sums.insert(static_cast<int>(i));
   }
-  for_each_of<Reduce>(plan.commands, [&](const Reduce& reduce, double) { sums.insert(reduce.to.buffer); });
+  for_each_of<Reduce>(plan.commands, [&](const Reduce& reduce, double) {
+    for (const Reduce::Group& group : reduce.groups) sums.insert(group.to.buffer);
+  });
   for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) { sums.insert(collect.to.buffer); });
   std::size_t bytes = 0;
   for (const int sum : sums) {

@@ -93,6 +93,15 @@ struct SpacedArrays {
   std::size_t end() const { return offset((count - 1) / per_row * per_row) + offset(std::min(count, per_row) - 1); }
 };
 
+// Arrays of `elements` elements, the first one at `from`, that are reduced to one. `to` may be the place of one of
+// them.
+struct Addends {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::int64_t elements = 0;
+  SpacedArrays arrays;
+};
+
 enum class Collective : std::uint8_t {
   all_reduce_sum,      // sums over the ranks, in an order that the library chooses
   reduce_scatter_sum,  // likewise; rank i gets the i-th part of the sum
@@ -181,12 +190,13 @@ class Device : public KernelPreparer {
   virtual void launch(Stream stream, PreparedKernel kernel, const LaunchArguments& arguments,
                       const Accesses& accesses) = 0;
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, const PitchedRows& rows) = 0;
-  // Reduces arrays of `elements` elements to their sum, maximum or minimum. The nodes of `tree` take the arrays in
-  // order. The arrays of a node are added one after another, ((a + b) + c) + ..., and the sums of the nodes as the tree
-  // says (core/mesh/blocks.h). `to` may be one of the arrays.
+  // Reduces each of `all`, at most `most_reduced`, to the sum, maximum or minimum of its arrays. The nodes of `tree`
+  // take the arrays in order. The arrays of a node are added one after another, ((a + b) + c) + ..., and the sums of
+  // the nodes as the tree says (core/mesh/blocks.h). No result is where others are read.
   enum class Reduction : std::uint8_t { sum, max, min };
-  virtual void reduce(Stream stream, Reduction reduce, DType dtype, std::byte* to, const std::byte* from,
-                      std::int64_t elements, const SpacedArrays& arrays, std::span<const TreeNode> tree) = 0;
+  virtual void reduce(Stream stream, Reduction reduce, DType dtype, std::span<const Addends> all,
+                      std::span<const TreeNode> tree) = 0;
+  static constexpr std::size_t most_reduced = 48;
   // The most nodes of a tree.
   static constexpr std::size_t most_nodes = 64;
   // Takes part in a collective; each rank passes its own memory. An all_reduce_sum reads and writes `bytes` bytes. An

@@ -400,8 +400,12 @@ void Executor::issue(const StepId& step, const Copy& copy, std::size_t from_offs
 }
 
 void Executor::issue(const StepId& step, const Reduce& reduce) {
-  device_.reduce(reduce.stream, reduce.kind, reduce.type.dtype, address(step, reduce.to), address(step, reduce.from),
-                 numel(reduce.type), reduce.arrays, reduce.tree);
+  std::vector<Addends> all;
+  all.reserve(reduce.groups.size());
+  for (const Reduce::Group& group : reduce.groups) {
+    all.push_back({address(step, group.to), address(step, group.from), group.elements, group.arrays});
+  }
+  device_.reduce(reduce.stream, reduce.kind, reduce.dtype, all, reduce.tree);
 }
 
 void Executor::issue(const StepId& step, const Collect& collect) {

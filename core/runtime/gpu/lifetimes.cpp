@@ -48,6 +48,12 @@ class Walk {
     touch(command.from.buffer);
     touch(command.to.buffer);
   }
+  void touch_all(const Reduce& reduce) {
+    for (const Reduce::Group& group : reduce.groups) {
+      touch(group.from.buffer);
+      touch(group.to.buffer);
+    }
+  }
   void touch_all(const Await&) {
     for (const int buffer : running_) touch(buffer);
     running_.clear();

@@ -56,7 +56,8 @@ void Lowering::reduce_places(const Equation& equation, const std::vector<Locatio
       add(Copy{&equation, {first.buffer, i * bytes}, from[i], {bytes, 1, bytes, bytes}, stream});
     }
   }
-  add(Reduce{&equation, reduction_of(equation.op), to, first, type, *arrays, std::move(tree), stream});
+  add(Reduce{
+      &equation, reduction_of(equation.op), type.dtype, {{to, first, numel(type), *arrays}}, std::move(tree), stream});
 }
 
 std::vector<Location> Lowering::addends(const Equation& equation, int operand, std::int64_t local_device,

@@ -202,7 +202,7 @@ class Lowering {
 };
 
 // Moves each collective up to the place where its operands are complete and what they wait for is computed, and inserts
-// an Await before the first command that needs a result of one.
+// an Await before the first command that needs a result of one. Joins small reductions that then follow one another.
 void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited);
 
 // The live range of a buffer: the positions of the first and the last command that uses it. Positions count from 1.

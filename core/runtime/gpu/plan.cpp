@@ -43,8 +43,13 @@ class Writer {
   }
   void add(const Copy& copy) { text_ += text_of(plan_, copy.to) + " = copy " + text_of(plan_, copy.from) + "\n"; }
   void add(const Reduce& reduce) {
-    text_ += text_of(plan_, reduce.to) + " = reduce " + text_of(plan_, reduce.from) + "  # " +
-             std::to_string(reduce.arrays.count) + " arrays\n";
+    std::vector<Location> to, from;
+    for (const Reduce::Group& group : reduce.groups) {
+      to.push_back(group.to);
+      from.push_back(group.from);
+    }
+    text_ += text_of(plan_, to) + " = reduce " + text_of(plan_, from) + "  # " +
+             std::to_string(reduce.groups.front().arrays.count) + " arrays each\n";
   }
   void add(const Collect& collect) {
     text_ += text_of(plan_, collect.to) + " = " + std::string(gpu::to_string(collect.kind)) + " " +

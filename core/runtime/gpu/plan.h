@@ -74,13 +74,18 @@ struct Copy {
   Stream stream = Stream::compute;
 };
 
+// Reduces several groups of arrays at once, each to one array.
 struct Reduce {
   const Equation* equation = nullptr;
   Device::Reduction kind = Device::Reduction::sum;
-  Location to, from;
-  Type type;  // type of each array
-  SpacedArrays arrays;
-  std::vector<TreeNode> tree;
+  DType dtype = DType::f32;
+  struct Group {
+    Location to, from;
+    std::int64_t elements = 0;  // of each array
+    SpacedArrays arrays;
+  };
+  std::vector<Group> groups;
+  std::vector<TreeNode> tree;  // of each group
   Stream stream = Stream::compute;
 };
 

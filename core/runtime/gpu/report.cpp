@@ -105,7 +105,8 @@ std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan)
       const std::size_t sent = bytes_sent(collect->kind, collect->bytes, ranks);
       add_step(steps->second, {std::string(to_string(collect->kind)), 0, sent, sent});
     } else if (const Reduce* const reduce = std::get_if<Reduce>(&command)) {
-      add_step(steps->second, {reduce->stream == Stream::compute ? "sum_blocks" : "sum_tree", numel(reduce->type)});
+      const std::string what = reduce->stream == Stream::compute ? "sum_blocks" : "sum_tree";
+      for (const Reduce::Group& group : reduce->groups) add_step(steps->second, {what, group.elements});
     }
   });
   return all;

@@ -48,9 +48,11 @@ class AccessFinder {
     add(copy.to, true);
   }
   void add(const Reduce& reduce) {
-    const std::size_t bytes = pmaptrain::bytes(reduce.type);
-    add(reduce.from.buffer, reduce.from.offset, reduce.arrays.end() + bytes, false);
-    add(reduce.to.buffer, reduce.to.offset, bytes, true);
+    for (const Reduce::Group& group : reduce.groups) {
+      const std::size_t bytes = static_cast<std::size_t>(group.elements) * size_of(reduce.dtype);
+      add(group.from.buffer, group.from.offset, group.arrays.end() + bytes, false);
+      add(group.to.buffer, group.to.offset, bytes, true);
+    }
   }
   void add(const Collect& collect) {
     const auto ranks = static_cast<std::size_t>(plan_.division.grid.group_size(collect.axes));
@@ -264,12 +266,38 @@ class AddAwaits {
   const Equation* last_ = nullptr;
 };
 
+// Whether one call can do both reductions: the calls for large arrays stay apart, because the threads of a call are
+// those that its largest arrays need.
+bool can_join(const Reduce& a, const Reduce& b) {
+  constexpr std::int64_t most_elements = 1 << 16;
+  const auto is_small = [](const Reduce& reduce) { return reduce.groups.front().elements <= most_elements; };
+  return a.equation == b.equation && a.kind == b.kind && a.dtype == b.dtype && a.stream == b.stream &&
+         a.tree == b.tree && is_small(a) && is_small(b) && a.groups.size() + b.groups.size() <= Device::most_reduced;
+}
+
+// Joins successive reductions for the same equation, which do not depend on each other.
+void join_reductions(std::vector<Command>& commands) {
+  std::vector<Command> joined;
+  for (Command& command : commands) {
+    if (Loop* const loop = std::get_if<Loop>(&command)) join_reductions(loop->body);
+    Reduce* const reduce = std::get_if<Reduce>(&command);
+    Reduce* const before = joined.empty() ? nullptr : std::get_if<Reduce>(&joined.back());
+    if (reduce != nullptr && before != nullptr && can_join(*before, *reduce)) {
+      before->groups.insert(before->groups.end(), reduce->groups.begin(), reduce->groups.end());
+    } else {
+      joined.push_back(std::move(command));
+    }
+  }
+  commands = std::move(joined);
+}
+
 }  // namespace
 
 void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited) {
   HoistCollectives(plan, awaited).run(plan.commands);
   sink_constants(plan, plan.commands);
   AddAwaits(plan, awaited).run(plan.commands);
+  join_reductions(plan.commands);
 }
 
 }  // namespace pmaptrain::gpu
