@@ -10,7 +10,8 @@ namespace {
 using spec::Key;
 
 bool is_list(const Key& key) {
-  return key.type == spec::Type::choices || key.type == spec::Type::maps || !key.like.empty();
+  return key.type == spec::Type::choices || key.type == spec::Type::maps || key.type == spec::Type::entries ||
+         !key.like.empty();
 }
 
 // Whether `key=value` is more than a map of all the keys below.
@@ -42,7 +43,7 @@ class Collector {
         segments.push_back(std::string(child->name()) + "=");
         add_values(path, values_of_key(*child));
       }
-      if (!below.empty()) segments.push_back(std::string(child->name()) + ".");
+      if (!below.empty() && child->type != spec::Type::entries) segments.push_back(std::string(child->name()) + ".");
     }
     out_.below.emplace_back(head, std::move(segments));
     for (const Key* child : children) add_all(*child, head + std::string(child->name()) + ".");
@@ -50,6 +51,7 @@ class Collector {
 
  private:
   void add_all(const Key& key, const std::string& head) {
+    if (key.type == spec::Type::entries) return;  // users choose the names below
     const bool has_items = is_list(key);
     if (!key.like.empty()) {
       const bool like_list = is_list(*spec::find_key(key.like));

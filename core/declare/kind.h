@@ -65,16 +65,20 @@ struct Maps {
   bool is_list = false;
   std::function<void(const Visit& visit)> add = {};  // visits the members of a new map
 };
+// A member that is a map of names to values that each have one key, or a list of them.
+struct Entries {
+  std::function<void(ColumnName name, const Visit& visit)> add = {};  // visits the value of a new entry
+};
 
 struct Member {
   std::variant<double*, bool*, std::int64_t*, std::string*, std::optional<bool>*, std::optional<std::int64_t>*,
                std::optional<double>*, std::optional<std::string>*, std::vector<double>*,
                std::vector<std::vector<double>>*, ClassWeights*, std::vector<std::int64_t>*,
-               std::optional<std::vector<std::int64_t>>*, Range*, Spread*, Padding*, AxisNames*,
+               std::optional<std::vector<std::int64_t>>*, Range*, Spread*, Position*, Padding*, AxisNames*,
                std::optional<ColumnName>*, std::vector<ColumnName>*, std::optional<std::vector<ColumnName>>*, FilePair*,
                std::optional<FilePair>*, FileOrArrays*, std::optional<FileOrArrays>*, std::vector<std::string>*,
                std::optional<std::vector<std::string>>*, Duration*, std::optional<Duration>*, std::vector<Duration>*,
-               std::vector<Scale>*, Words, NamedWords, Choice, Maps>
+               std::vector<Scale>*, Words, NamedWords, Choice, Maps, Entries>
       value;
 };
 
@@ -215,6 +219,17 @@ Field<Struct> alternatives(F Struct::*member, Place Struct::*place, double Struc
   return {Key{}, [=](Struct& of) {
             double* const instead = number != nullptr ? &(of.*number) : nullptr;
             return Member{Choice{&family(Tag<F>{}), &(of.*member), &(of.*place), instead}};
+          }};
+}
+
+// `each` is the key of every entry; its path is "*".
+template <class Struct, class Value>
+Field<Struct> entries(std::vector<Named<Value>> Struct::*member, Key key, Key each) {
+  each.path = "*";
+  return {std::move(key), [member, each](Struct& of) {
+            return Member{Entries{[&list = of.*member, each](ColumnName name, const Visit& visit) {
+              visit(each, member_of(list.emplace_back(Named<Value>{std::move(name.text), name.place, {}}).value));
+            }}};
           }};
 }
 

@@ -63,6 +63,20 @@ struct ColumnName {
   Place place = {};
 };
 
+// A position of a sequence.
+struct Position {
+  std::int64_t index = 0;  // counted from 0
+  bool is_last = false;    // whatever the length is
+};
+
+// An entry of a map of names, or of a list, whose names are the indices: 0, 1, ...
+template <class Value>
+struct Named {
+  std::string name;
+  Place place;  // of the name
+  Value value;
+};
+
 // The files of the inputs and of the targets.
 struct FilePair {
   std::string inputs, targets;  // absolute paths

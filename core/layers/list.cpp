@@ -7,7 +7,9 @@
 #include "core/layers/embedding.h"
 #include "core/layers/nested.h"
 #include "core/layers/norms.h"
+#include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
+#include "core/layers/positions.h"
 #include "core/layers/reshape.h"
 #include "core/layers/scale.h"
 #include "core/layers/swiglu.h"
@@ -17,10 +19,10 @@ namespace pmaptrain::layers {
 // In the order of help.
 const std::vector<declare::AnyKind>& family(declare::Tag<LayerKind>) {
   static const auto all =
-      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Repeat,
-                        Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Embedding, Attend,
-                        PositionEmbedding, Attention, Swiglu, Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax,
-                        LeakyRelu, Elu, Softplus>();
+      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Parallel,
+                        Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Embedding,
+                        Attend, PositionEmbedding, ClassToken, Take, Attention, Swiglu, Scale, Relu, Tanh, Gelu,
+                        Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
   return all;
 }
 

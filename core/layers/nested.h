@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/equations/arithmetic.h"
+#include "core/layers/join.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
 
@@ -138,17 +139,10 @@ struct Residual {
                            (identity && !example.empty() ? ", for example by " + example
                                                          : std::string(identity ? " by shortcut" : "")));
     }
-    node.output = main->output;
-    node.image = main->image == beside->image ? main->image : Shape();
+    const Shape output = main->output;
     node.children.push_back(std::move(*main));
     node.children.push_back(std::move(*beside));
-    node.apply = [](const LayerCall& call, Value x) {
-      Builder& b = call.b;
-      const Value of_layers = apply(b, call.node.children[0], call.forward, x);
-      const Value of_shortcut = apply(b, call.node.children[1], call.forward, x);
-      const Value left = cast(b, of_layers, call.node.compute);
-      return add(b, left, cast(b, of_shortcut, call.node.compute));
-    };
+    join_children(node, Join::add, output);
     return node;
   }
 };

@@ -17,6 +17,7 @@ std::span<const Key> keys();
 const Key& root_key();
 // The keys directly below, in the order of the table. Empty for a leaf.
 std::vector<const Key*> children(const Key& key);
+// Of entries, whatever their names are, it is the one key that all have.
 const Key* child(const Key& key, std::string_view name);
 const Key* find_key(std::string_view path);
 // Keys whose path is `path` or ends in ".path".

@@ -202,7 +202,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | residual_networks() | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases()
+    return cases | residual_networks() | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases() | branch_cases()
 
 
 def resnet18(**norm):
@@ -403,6 +403,35 @@ def sequence_cases() -> dict:
             end=({"attend": {"embedding": "tokens"}},), optimizer=MOMENTUM, rate=0.02,
             loss={"softmax_cross_entropy": {"ignore_label": -100}}, metrics=["accuracy", "perplexity"],
             data="labelled", **MASKED),
+    }
+
+
+def branch_cases() -> dict:
+    """Branches that are joined, and positions that are added and taken."""
+    def parallel(join, branches):
+        return {"parallel": {"branches": branches, "join": join}}
+
+    def patches(*layers, end="first", **more):
+        """Images of 7 x 6 as sequences of 9 patches."""
+        return classes([convolution(8, [3, 3], strides=[3, 2]), {"reshape": {"shape": [9, 8]}}, *layers,
+                        {"take": {"position": end}}, dense_layer(3)], SGD, 0.05, data="images", **more)
+
+    inception = {"point": [convolution(3, [1, 1]), "relu"],
+                 "wide": [convolution(2, [1, 1]), "tanh", convolution(4, [3, 3])],
+                 "pooled": [pool("max_pool", [3, 3], [1, 1], padding="SAME"), convolution(2, [1, 1])]}
+    gate = {"skip": [], "gate": ["global_avg_pool", dense_layer(3), "relu", dense_layer(6), "sigmoid"]}
+    inner = [convolution(4, [3, 3]), "gelu", parallel("concat", [[], [convolution(2, [3, 3]), "tanh"]])]
+    block = {"residual": {"layers": ["layer_norm", {"attention": {"heads": 2}}]}}
+    return {
+        "parallel_concat": images([parallel("concat", inception), "relu"], MOMENTUM, 0.005),
+        "parallel_multiply_masked": images([convolution(6, [3, 3]), "relu", parallel("multiply", gate)], ADAM, 0.002,
+                                           **MASKED),
+        "parallel_add": images([convolution(4, [3, 3]), "tanh", parallel("add", [
+            [], [convolution(4, [3, 3]), "relu"], ["global_avg_pool", dense_layer(4)]])]),
+        "parallel_nested": images([parallel("concat", {"skip": [], "deep": inner}), convolution(3, [1, 1]), "relu"]),
+        "class_token": patches("class_token", {"position_embedding": {"length": 10}}, block),
+        "class_token_masked": patches("class_token", block, end=2, **MASKED),
+        "take_last": patches({"attention": {"heads": 2, "causal": True}}, end="last"),
     }
 
 

@@ -21,6 +21,7 @@ whole batch at a time, by plain functions: no rows of padding, no devices, no mi
 """
 
 import fnmatch
+import functools
 import importlib.metadata
 import json
 import os
@@ -191,8 +192,16 @@ def swiglu(options, p, x):
     return (jax.nn.silu(x @ p["gate.kernel"]) * (x @ p["up.kernel"])) @ p["down.kernel"]
 
 
+def class_token(options, p, x):
+    return jnp.concatenate([jnp.broadcast_to(p["token"], (x.shape[0], 1, x.shape[-1])), x], 1)
+
+
+def take(options, p, x):
+    return x[:, {"first": 0, "last": -1}.get(options["position"], options["position"])]
+
+
 def sequence_parameters(kind, options, x, rng):
-    """Of embedding, position_embedding, attention and swiglu; of others none."""
+    """Of embedding, position_embedding, class_token, attention and swiglu; of others none."""
     features, own = x.shape[-1], {}
 
     def kernel(name, *shape, inputs):
@@ -203,6 +212,8 @@ def sequence_parameters(kind, options, x, rng):
         own["embedding"] = rng.standard_normal(size) / np.sqrt(size[1])
     if kind == "position_embedding":
         own["embedding"] = 0.3 * rng.standard_normal((options["length"], features))
+    if kind == "class_token":
+        own["token"] = 0.3 * rng.standard_normal(features)
     if kind == "attention":
         heads, kv_heads, size = heads_of(options, features)
         for part, count in (("query", heads), ("key", kv_heads), ("value", kv_heads)):
@@ -226,6 +237,8 @@ LAYERS = {
     "embedding": lambda options, p, x: jnp.asarray(p["embedding"])[x],
     "attend": lambda options, p, x: x @ p["embedding"].T,
     "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
+    "class_token": class_token,
+    "take": take,
     "attention": attention,
     "swiglu": swiglu,
     "scale": lambda options, p, x: x * p["scale"],
@@ -272,6 +285,13 @@ def flattened(layers, prefix=""):
             yield path, kind, options
 
 
+def joined(join, values):
+    """The sum or the product. What is (B, C) is the same at all positions of (B, ..., C)."""
+    rank = max(value.ndim for value in values)
+    values = [value.reshape(value.shape[0], *[1] * (rank - value.ndim), *value.shape[1:]) for value in values]
+    return functools.reduce(jnp.add if join == "add" else jnp.multiply, values)
+
+
 def applied(layers, x, function, prefix=""):
     """x through the layers, each by function(path, kind, options, x)."""
     for path, kind, options in paths_of(layers, prefix):
@@ -280,6 +300,11 @@ def applied(layers, x, function, prefix=""):
         elif kind == "residual":
             x = (applied(options["layers"], x, function, path + ".")
                  + applied(options.get("shortcut", []), x, function, path + ".shortcut."))
+        elif kind == "parallel":
+            branches = options["branches"]
+            named = branches.items() if isinstance(branches, dict) else enumerate(branches)
+            given = [applied(branch, x, function, f"{path}.{name}.") for name, branch in named]
+            x = jnp.concatenate(given, -1) if options["join"] == "concat" else joined(options["join"], given)
         elif kind == "repeat":
             for time in range(options["times"]):
                 x = applied(options["layers"], x, function, f"{path}.{time}.")

@@ -108,8 +108,9 @@ class ConfigWriter {
     if (depth > 6) {
       std::erase_if(all, [](const Key* other) {
         const std::vector<const Key*> below = children(*other);
-        return !other->like.empty() ||
-               std::any_of(below.begin(), below.end(), [](const Key* option) { return !option->like.empty(); });
+        return !other->like.empty() || std::any_of(below.begin(), below.end(), [](const Key* option) {
+          return !option->like.empty() || option->type == spec::Type::entries;
+        });
       });
     }
     const Key& chosen = *pick(all);
@@ -183,6 +184,15 @@ class ConfigWriter {
     }
     if (is(spec::Type::maps)) {
       return several(0, [&] { return map_of(members(key, depth)); });
+    }
+    if (is(spec::Type::entries)) {
+      const auto each = [&] { return below(3) == 0 ? "[]" : value_of(*child(key, ""), depth + 1); };
+      if (below(2) == 0) return several(1, each);
+      std::string map;
+      for (std::uint32_t i = 0, n = 1 + below(3); i < n; ++i) {
+        map += (i == 0 ? "b" : ", b") + std::to_string(i) + ": " + each();
+      }
+      return "{" + map + "}";
     }
     if (is(spec::Type::text)) return text();
     if (is(TakesTexts::type)) return below(2) == 0 ? text() : several(1, [&] { return text(); });

@@ -49,7 +49,7 @@ class LayerNames {
   void fill_in_lists(Node& value) const {
     if (value.is(Kind::sequence) && std::any_of(value.items.begin(), value.items.end(), is_layer)) {
       fill_in(value);
-    } else if (value.is(Kind::map)) {
+    } else {
       for (Node& option : value.items) fill_in_lists(option);
     }
   }

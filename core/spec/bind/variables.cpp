@@ -33,6 +33,11 @@ class Search {
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         found.push_back({path_below(path, std::to_string(i) + ".1"), &key});
       }
+    } else if (key.type == Type::entries) {
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        const std::string name = entry_name(value, i);
+        add(*child(key, name), value.items[i], path_below(path, name));
+      }
     } else if (value.is(Kind::map)) {
       add_children(key, value, path);
     } else if (key.type == Type::choices || key.type == Type::maps) {

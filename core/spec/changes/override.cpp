@@ -208,6 +208,10 @@ class Walker {
     if (is_index(segment.text)) {
       const auto position = static_cast<std::size_t>(std::stoi(segment.text));
       if (position < at.items.size()) {
+        if (key != nullptr && key->type == Type::entries) {
+          key = child(*key, segment.text);
+          return &at.items[position];
+        }
         // The keys of an item of a list of choices are below the key of the list.
         if (key != nullptr && key->type != Type::choices && key->type != Type::maps) key = nullptr;
         return &at.items[position];

@@ -11,6 +11,7 @@
 #include "core/spec/keys/alternatives.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/number.h"
+#include "core/spec/yaml/find.h"
 #include "core/spec/yaml/parse.h"
 #include "core/spec/yaml/scalar.h"
 
@@ -50,6 +51,7 @@ class Checker {
     if (key.type == Type::choice) return choice(key, at, value, std::string(key.name()));
     if (key.type == Type::choices) return choices(key, at, value);
     if (key.type == Type::maps) return maps(key, at, value);
+    if (key.type == Type::entries) return entries(key, at, value);
     return key.type->check(key, value, reporter_);
   }
 
@@ -349,6 +351,29 @@ class Checker {
     return result;
   }
 
+  // Names are parts of the names of parameters.
+  Node entries(const Key& key, const Node& at, const Node& value) const {
+    const bool is_map = value.is(Kind::map);
+    if (!is_map && !value.is(Kind::sequence)) return wrong_value(key, value, reporter_);
+    if (value.items.empty()) return empty_value(key, at, reporter_);
+    Key name = *child(key, "");
+    name.path = std::string(key.item);
+    name.example = key.example;
+    Node result = empty_at(at, value.kind);
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const Node& item = value.items[i];
+      if (is_map) {
+        const Node checked = Type::layer_name.check(name, value.keys[i], reporter_);
+        if (!checked.valid()) result.kind = Kind::invalid;
+        result.keys.push_back(value.keys[i]);
+      }
+      Key each = *child(key, "");
+      each.path = key.path + "." + std::string(key.item) + " " + entry_name(value, i);
+      result.items.push_back(item.valid() ? check(each, is_map ? value.keys[i] : at, item) : item);
+    }
+    return result;
+  }
+
   // "-dense: 10", which is a key to YAML.
   Node refuse_dash(const Node& name, const Node& value) const {
     return reporter_.report(
@@ -363,7 +388,7 @@ class Checker {
         return refuse_dash(value.keys.front(), value.items.front());
       }
       const bool single = value.is(Kind::scalar) && child(key, value.text) != nullptr;
-      return reporter_.report(value, name + " takes a list of " + name + ", not " + describe(value),
+      return reporter_.report(value, name + " takes a list of " + plural(key) + ", not " + describe(value),
                               single ? "write [" + value.text + "]" : "for example:\n" + std::string(key.example));
     }
     if (value.items.empty() && key.fallback != "[]") {

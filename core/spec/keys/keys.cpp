@@ -44,6 +44,7 @@ std::vector<const Key*> children(const Key& key) {
 }
 
 const Key* child(const Key& key, std::string_view name) {
+  if (key.type == Type::entries) return children(key).front();
   for (const Key& other : table()) {
     if (other.name() == name && is_child(other.path, path_of_children(key))) return &other;
   }

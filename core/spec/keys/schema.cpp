@@ -132,6 +132,7 @@ class SchemaWriter {
     if (key.type == Type::choice) return named_choice(key);
     if (key.type == Type::choices) return choices(key);
     if (key.type == Type::maps) return list_of(map(key), 0);
+    if (key.type == Type::entries) return entries(key);
     Definitions named;
     Json value = parse_json(key.type->schema(key, named));
     for (const auto& [name, definition] : named) definitions_[name] = parse_json(definition);
@@ -158,6 +159,13 @@ class SchemaWriter {
       if (other->shorthand) return any_of({value_of(*other), map(key)});
     }
     return key.words.empty() ? map(key) : any_of({words(key.words), map(key)});
+  }
+
+  Json entries(const Key& key) {
+    const Json each = value_of(*child(key, ""));
+    Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", each}};
+    map["propertyNames"] = {{"pattern", schema::identifier}};
+    return any_of({std::move(map), list_of(each, 1)});
   }
 
   // A bare name if nothing else is needed, or a map with exactly one alternative and further keys.

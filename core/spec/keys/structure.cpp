@@ -17,7 +17,9 @@ std::string names_of_alternatives(const Key& key) {
   return join(names, ", ");
 }
 
-std::string list_text(const Key& key) { return "a list of " + std::string(key.name()); }
+std::string list_text(const Key& key) {
+  return "a list of " + (key.item.empty() ? std::string(key.name()) : plural(key));
+}
 std::string like_text(const Key& key) { return list_text(key) + ", as " + std::string(key.like); }
 
 std::string choice_text(const Key& key) {
@@ -30,6 +32,11 @@ std::string choices_text(const Key& key) {
   return list_text(key) + ", each one of " + names_of_alternatives(key);
 }
 
+std::string entries_text(const Key& key) {
+  const std::string each = plural(*children(key).front());
+  return "a map of names to lists of " + each + ", or a list of lists of " + each;
+}
+
 std::string maps_text(const Key& /*key*/) { return "a list of maps of options"; }
 
 }  // namespace
@@ -38,5 +45,6 @@ constinit const Type Type::map{map_text};
 constinit const Type Type::choice{choice_text};
 constinit const Type Type::choices{choices_text};
 constinit const Type Type::maps{maps_text};
+constinit const Type Type::entries{entries_text};
 
 }  // namespace pmaptrain::spec

@@ -17,6 +17,7 @@
 namespace pmaptrain::spec {
 namespace {
 
+using declare::Entries;
 using declare::Maps;
 using declare::Member;
 
@@ -38,6 +39,8 @@ Key described(Key key, const Member& member) {
           key.type = named_words;
         } else if constexpr (std::is_same_v<Value, declare::Choice>) {
           key.type = Type::choice;
+        } else if constexpr (std::is_same_v<Value, Entries>) {
+          key.type = Type::entries;
         } else if (of.is_list) {
           key.type = Type::choices;
         }
@@ -51,6 +54,7 @@ void add_below(const Member& member, const Key& key, std::vector<Key>& out) {
   const std::string path = key.path;
   if (const auto* choice = std::get_if<declare::Choice>(&member.value)) add_kinds(path, *choice->kinds, out);
   if (const auto* maps = std::get_if<Maps>(&member.value)) maps->add(added_below(path, out));
+  if (const auto* entries = std::get_if<Entries>(&member.value)) entries->add({}, added_below(path, out));
 }
 
 void store(const Node& value, const Member& member) {
@@ -73,6 +77,12 @@ void store(const Node& value, const Member& member) {
           if (of.place == nullptr) return;
           if (chosen.name != nullptr) *of.place = error_place(chosen);
           if (is_number) *of.place = error_place(value);
+        } else if constexpr (std::is_same_v<Value, Entries>) {
+          for (std::size_t i = 0; i < value.items.size(); ++i) {
+            const Node& name = value.is(Node::Kind::map) ? value.keys[i] : value.items[i];
+            of.add({entry_name(value, i), place_of(name)},
+                   [&](const Key&, const Member& entry) { store(value.items[i], entry); });
+          }
         } else if (of.is_list) {
           for (const Node& item : value.items) {
             if (item.valid()) of.add(stored_from(item));

@@ -17,6 +17,8 @@ inline Key with_type(Key key) {
 
 // A description of the accepted values, for errors and help.
 inline std::string takes(const Key& key) { return key.type->takes(key); }
+// The noun for the items of a list of choices: "layers".
+inline std::string plural(const Key& key) { return std::string(key.item) + "s"; }
 // "required", "default 5", "default: the file's name", "optional", or nothing for an alternative.
 std::string fallback_of(const Key& key);
 

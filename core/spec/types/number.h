@@ -18,6 +18,15 @@ struct Takes<std::int64_t> {
   static std::string written(std::int64_t value) { return std::to_string(value); }
 };
 
+// first, last, or an index.
+template <>
+struct Takes<declare::Position> {
+  static constexpr const Type& type = Type::integer;
+  static void store(const Node& value, declare::Position& out) {
+    out = {value.parsed.has_value() ? parsed_as<std::int64_t>(value) : 0, value.text == "last"};
+  }
+};
+
 template <>
 struct Takes<int> {
   static constexpr const Type& type = Type::integer;

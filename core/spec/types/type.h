@@ -36,6 +36,7 @@ struct Type {
   static const Type choice;   // exactly one of its alternatives, as a bare name or a key; other keys may be beside it
   static const Type choices;  // a list of choices
   static const Type maps;     // a list of maps, each with keys of its own
+  static const Type entries;  // a map of names, or a list, of values that all have the one key below it
 
   static const Type varied;  // a map of keys to lists of their values
 

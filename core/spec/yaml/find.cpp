@@ -30,6 +30,10 @@ bool is_index(std::string_view segment) {
   return !segment.empty() && segment.size() < 7 && segment.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+std::string entry_name(const Node& entries, std::size_t index) {
+  return entries.is(Kind::map) ? entries.keys[index].text : std::to_string(index);
+}
+
 const Node* overridden(const Node& node) {
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     // A default has the place of the map above it.

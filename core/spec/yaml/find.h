@@ -1,6 +1,8 @@
 // Values in a checked tree, and the places of errors about them.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -15,6 +17,9 @@ const Node* get_path(const Node* map, std::string_view path);
 
 // Whether a segment of a dotted path is the index of an item.
 bool is_index(std::string_view segment);
+
+// The name of an entry of a map, or of a list, whose names are the indices.
+std::string entry_name(const Node& entries, std::size_t index);
 
 // The chosen alternative of a choice: its name and its options; null if there is no valid one.
 struct Chosen {
