@@ -55,6 +55,15 @@ NETWORKS = {
         {gelu: {approximate: none}}, {batch_norm: {momentum: 0.5, use_scale: false, use_bias: false}},
         {reshape: [42, 6]}, {layer_norm: {epsilon: 1.0e-3}}, {transpose: [1, 0]}, {dense: 9}, {batch_norm: {momentum: 0.5}},
         {rms_norm: {use_bias: true}}, {scale: {scale_init: {constant: 0.5}}}, flatten, {dense: 8}, {batch_norm: {momentum: 0.5}}, {dense: 5}""",
+    "branches": """{conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, relu,
+        {parallel: {branches: {skip: [], deep: [{conv: {features: 4, kernel_size: [3, 3]}}, tanh],
+                               wide: [{parallel: {branches: [[softmax], [{dense: 3}]], join: concat}}]}, join: concat}},
+        {parallel: {branches: {skip: [], gate: [global_avg_pool, {dense: 19}, sigmoid]}, join: multiply}},
+        {parallel: {branches: [[global_avg_pool], [], [{dense: 19}, relu]], join: add}}, flatten, {dense: 5}""",
+    "class token": """{conv: {features: 8, kernel_size: [4, 4], strides: [4, 4]}}, {reshape: [12, 8]}, class_token,
+        {position_embedding: {length: 13}}, {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, {take: first},
+        {dense: 5}""",
+    "rows of a picture": "{conv: {features: 3, kernel_size: [3, 3]}}, {take: 7}, {take: last}, {dense: 5}",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -77,9 +86,12 @@ SEQUENCES = {
         {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, {residual: {layers: [layer_norm, {swiglu: 12}]}},
         layer_norm, {attend: {embedding: tokens}}, global_avg_pool, {dense: 5}""",
     "attention with options": """{embedding: {num_embeddings: 256, features: 12}},
+        {parallel: {branches: [[{dense: 12}, tanh], [global_avg_pool, {dense: 12}]], join: multiply}},
         {attention: {heads: 4, kv_heads: 2, head_dim: 6, causal: true, dropout: 0.2, rotary: {base: 50.0}, qk_norm: true,
                      use_bias: false}}, tanh, {attention: {heads: 3, kv_heads: 1, causal: true}}, global_avg_pool,
         {dense: 5}""",
+    "last position": """{embedding: {num_embeddings: 31, features: 8}}, {attention: {heads: 2, causal: true}},
+        {take: last}, {dense: 5}""",
 }
 
 TABLE = """
@@ -299,7 +311,7 @@ class Tree:
         window = f"[{pick([1, 2, 3])}, {pick([1, 2])}], strides: [{pick([1, 2])}, {pick([1, 2])}], padding: SAME"
         strides = [int(size) for size in re.findall(r"strides: \[(\d), (\d)\]", window)[0]]
         if depth > 0 and draw() < 0.2:
-            return self.residual(shape, depth), shape
+            return self.residual(shape, depth) if draw() < 0.5 else self.parallel(shape, depth)
         if draw() < 0.35:
             return pick(self.ANY), shape
         if len(shape) == 1:
@@ -307,7 +319,8 @@ class Tree:
         if len(shape) == 2:
             heads, flags = pick([1, 2, 4]), ["true", "false"]
             return pick([
-                ("flatten", [shape[0] * shape[1]]), ("{transpose: [1, 0]}", shape[::-1]),
+                ("flatten", [shape[0] * shape[1]]), ("{take: last}", shape[1:]), ("class_token", [shape[0] + 1, shape[1]]),
+                ("{transpose: [1, 0]}", shape[::-1]),
                 ("{dense: 8}", [shape[0], 8]), ("{swiglu: 5}", shape),
                 (f"{{position_embedding: {{length: {shape[0] + pick([0, 3])}}}}}", shape)] + 3 * [
                 (f"{{attention: {{heads: {heads}, kv_heads: {pick([1, heads])}, head_dim: 4, causal: {pick(flags)}, "
@@ -325,12 +338,26 @@ class Tree:
 
     def residual(self, shape, depth):
         """A residual connection of the layers that keep the shape."""
+        return f"{{residual: {{layers: [{', '.join(self.keeping(shape, depth)) or 'tanh'}]}}}}", shape
+
+    def parallel(self, shape, depth):
+        """Branches of such layers, and for a sum or a product a value of each channel too."""
+        branches = [self.keeping(shape, depth) for _ in range(self.random.randrange(1, 4))]
+        join = self.random.choice(["concat", "add", "multiply"])
+        joined = [*shape[:-1], len(branches) * shape[-1]] if join == "concat" else shape
+        if join != "concat" and len(shape) > 1:
+            branches.append(["global_avg_pool", "sigmoid"])
+        lists = ", ".join(f"[{', '.join(layers)}]" for layers in branches)
+        return f"{{parallel: {{branches: [{lists}], join: {join}}}}}", joined
+
+    def keeping(self, shape, depth):
+        """Some layers that keep the shape."""
         layers = []
         for _ in range(self.random.randrange(1, 4)):
             text, given = self.layer(shape, depth - 1)
             if given == shape:
                 layers.append(text)
-        return f"{{residual: {{layers: [{', '.join(layers) or 'tanh'}]}}}}"
+        return layers
 
 
 def check_trees(check, random, count):

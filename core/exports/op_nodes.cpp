@@ -1,6 +1,7 @@
 // The nodes of each op that a model in float32 has when it predicts.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -65,12 +66,24 @@ void append(const Call<ops::Reshape>& call) {
 
 void append(const Call<ops::Transpose>& call) { call.set(transposed(call.graph(), call.name(), call.op.permutation)); }
 
+// Sizes of 1, along which operators on elements repeat their operands by themselves.
+void append(const Call<ops::Broadcast>& call) {
+  Sizes added;
+  for (std::int64_t d = 0; d < std::ssize(call.op.shape); ++d) {
+    if (std::find(call.op.dims.begin(), call.op.dims.end(), d) == call.op.dims.end()) added.push_back(d);
+  }
+  call.set(call.graph().node("Unsqueeze", {call.name(), call.graph().integers(added)}));
+}
+
+// What ends with sequences of any length is counted from their end.
 void append(const Call<ops::Slice>& call) {
   Sizes starts, limits, axes;
   for (std::size_t d = 0; d < call.shape().size(); ++d) {
-    if (call.op.starts[d] == 0 && call.op.limits[d] == call.shape()[d]) continue;
-    starts.push_back(call.op.starts[d]);
-    limits.push_back(call.op.limits[d]);
+    const std::int64_t size = call.shape()[d];
+    if (call.op.starts[d] == 0 && call.op.limits[d] == size) continue;
+    const bool from_end = call.op.limits[d] == size && call.to.is_length(call.operand(), d);
+    starts.push_back(call.op.starts[d] - (from_end ? size : 0));
+    limits.push_back(from_end ? std::numeric_limits<std::int64_t>::max() : call.op.limits[d]);
     axes.push_back(static_cast<std::int64_t>(d));
   }
   onnx::Graph& graph = call.graph();
@@ -78,10 +91,29 @@ void append(const Call<ops::Slice>& call) {
   call.set(graph.node("Slice", {x, from, to, graph.integers(axes)}));
 }
 
+// Concat repeats nothing: an array that all examples share is there once, and is repeated for them.
 void append(const Call<ops::Concatenate>& call) {
+  onnx::Graph& graph = call.graph();
+  const auto known = [&](std::size_t i) { return call.to.known(call.operand(i)); };
+  bool is_image = false, all_images = call.op.dim == 3 && call.shape().size() == 4;
+  std::size_t example = call.operands();  // an operand that depends on the examples
+  for (std::size_t i = call.operands(); i-- > 0;) {
+    if (known(i) == nullptr) example = i;
+    all_images = all_images && known(i) == nullptr;
+    is_image = is_image || call.to.is_there(call.operand(i), true);
+  }
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < call.operands(); ++i) parts.push_back(call.name(i));
-  call.set(call.graph().node("Concat", std::move(parts), {{"axis", call.op.dim}}));
+  for (std::size_t i = 0; i < call.operands(); ++i) {
+    parts.push_back(is_image && all_images ? call.to.image(call.operand(i)) : call.name(i));
+    if (known(i) == nullptr || known(i)->type.shape == call.shape(i)) continue;
+    const std::string examples =
+        graph.node("Shape", {call.name(example)}, {{"start", std::int64_t{0}}, {"end", std::int64_t{1}}});
+    const std::string sizes = graph.integers(Sizes(call.shape(i).begin() + 1, call.shape(i).end()));
+    const std::string shape = graph.node("Concat", {examples, sizes}, {{"axis", std::int64_t{0}}});
+    parts.back() = graph.node("Expand", {parts.back(), shape});
+  }
+  const bool first = is_image && all_images;
+  call.set(graph.node("Concat", std::move(parts), {{"axis", first ? 1 : call.op.dim}}), first);
 }
 
 void append(const Call<ops::Gather>& call) {
@@ -174,10 +206,10 @@ const std::map<std::string_view, std::string> operators{
 };
 
 const std::map<std::string_view, Rule> rules{
-    rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(),       rule<ops::Reshape>(),
-    rule<ops::Transpose>(), rule<ops::Slice>(),        rule<ops::Concatenate>(), rule<ops::Gather>(),
-    rule<ops::Matmul>(),    rule<ops::Conv>(),         rule<ops::MaxPool>(),     rule<ops::AvgPool>(),
-    rule<ops::Attention>(),
+    rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(), rule<ops::Reshape>(),
+    rule<ops::Transpose>(), rule<ops::Broadcast>(),    rule<ops::Slice>(), rule<ops::Concatenate>(),
+    rule<ops::Gather>(),    rule<ops::Matmul>(),       rule<ops::Conv>(),  rule<ops::MaxPool>(),
+    rule<ops::AvgPool>(),   rule<ops::Attention>(),
 };
 
 }  // namespace

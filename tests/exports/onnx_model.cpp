@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <variant>
 
 #include "core/base/text.h"
@@ -13,7 +14,9 @@
 #include "core/layers/embedding.h"
 #include "core/layers/nested.h"
 #include "core/layers/norms.h"
+#include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
+#include "core/layers/positions.h"
 #include "core/layers/reshape.h"
 #include "core/losses/mean_squared_error.h"
 #include "tests/catch.h"
@@ -220,6 +223,10 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
   shared.rotary.emplace();
   shared.qk_norm = true;
   shared.use_bias = false;
+  layers::Parallel gate{{{"skip", {}, {}}, {"gate", {}, {layer("global_avg_pool_0", layers::GlobalAvgPool{})}}},
+                        layers::Join::multiply};
+  layers::Take take;
+  take.position.index = 1;
   const std::string norm = "ReduceMean Sub Mul ReduceMean Add Sqrt Div ";
   const std::string turned = norm + "Mul Slice Slice Mul Mul Mul Mul Sub Add Concat ";
   const Case cases[] = {
@@ -227,6 +234,9 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
       {{2, 6}, layers::Dense{3}, "MatMul Add "},
       {{4, 4, 3}, conv, "Transpose Conv "},
       {{4, 4, 3}, layers::GlobalAvgPool{}, "ReduceMean "},
+      {{4, 4, 3}, gate, "Unsqueeze Mul "},
+      {{4, 3}, layers::ClassToken{}, "Shape Concat Expand Concat "},
+      {{4, 3}, take, "Slice Reshape "},
       {{6}, layers::Sigmoid{}, "Sigmoid "},
       {{6}, layers::Silu{}, "Sigmoid Mul "},
       {{6}, layers::Softplus{}, "Softplus "},
@@ -263,6 +273,51 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
     INFO(one.layer->name() << " of " << to_string(one.input));
     CHECK(operators == one.operators);
   }
+}
+
+TEST_CASE("branches are concatenated in the order of dimensions of their convolutions", "[exports]") {
+  layers::Conv conv;
+  conv.features = 2;
+  conv.kernel_size = {1, 1};
+  conv.use_bias = false;
+  const layers::Parallel block{{{"skip", {}, {}}, {"deep", {}, {layer("conv_0", conv)}}}, layers::Join::concat};
+  const Network net = network({layer("one", block), layer("two", block), layer("flatten_0", layers::Flatten{})});
+  const Zeros zeros(model::make_model(net, {DType::f32, {2, 2, 3}}, labels));
+  onnx::Graph graph;
+  exports::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  const std::string attributes = "Conv[kernel_shape=[1,1] strides=[1,1] pads=[0,0,0,0] dilations=[1,1] group=1] ";
+  CHECK(shown(graph) ==
+        "one.deep.conv_0/Transpose = Transpose[perm=[0,3,1,2]] inputs\n"
+        "one.deep.conv_0/Conv = " +
+            attributes +
+            "one.deep.conv_0/Transpose, one.deep.conv_0/kernel\n"
+            "one/Concat = Concat[axis=1] one.deep.conv_0/Transpose, one.deep.conv_0/Conv\n"
+            "two.deep.conv_0/Conv = " +
+            attributes +
+            "one/Concat, two.deep.conv_0/kernel\n"
+            "two/Concat = Concat[axis=1] one/Concat, two.deep.conv_0/Conv\n"
+            "flatten_0/Transpose = Transpose[perm=[0,2,3,1]] two/Concat\n"
+            "flatten_0/Reshape = Reshape flatten_0/Transpose, flatten_0/integers\n"
+            "output/Softmax = Softmax[axis=-1] flatten_0/Reshape\n"
+            "logits = Identity flatten_0/Reshape\n"
+            "probabilities = Identity output/Softmax\n");
+}
+
+TEST_CASE("the last position of sequences of any length is counted from their end", "[exports]") {
+  layers::Take take;
+  take.position.is_last = GENERATE(true, false);
+  take.position.index = 5;
+  const Zeros zeros(model::make_model(
+      network({layer("tokens", layers::Embedding{9, 4}), layer("take_0", take), layer("head", layers::Dense{3})}),
+      {DType::i32, {6}}, labels));
+  onnx::Graph graph;
+  exports::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  // A number says how long sequences are at least.
+  CHECK(shown(graph.inputs()) == (take.position.is_last ? "inputs 6 [-1]\n" : "inputs 6 [6]\n"));
+  std::vector<std::int64_t> start(1);
+  const onnx::Initializer& first = initializer(graph, "take_0/integers");
+  std::memcpy(start.data(), first.bytes.data(), sizeof(std::int64_t));
+  CHECK(start.front() == (take.position.is_last ? -1 : 5));
 }
 
 TEST_CASE("the length of sequences is open where each layer takes any", "[exports]") {

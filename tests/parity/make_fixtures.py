@@ -286,9 +286,12 @@ def flattened(layers, prefix=""):
 
 
 def joined(join, values):
-    """The sum or the product. What is (B, C) is the same at all positions of (B, ..., C)."""
-    rank = max(value.ndim for value in values)
-    values = [value.reshape(value.shape[0], *[1] * (rank - value.ndim), *value.shape[1:]) for value in values]
+    """What is (B, C) is added to, or multiplied by, all positions of (B, ..., C)."""
+    if join == "concat":
+        return jnp.concatenate([jnp.atleast_1d(value) for value in values], -1)
+    rank = max(jnp.ndim(value) for value in values)
+    values = [jnp.reshape(value, (*jnp.shape(value)[:1], *[1] * (rank - jnp.ndim(value)), *jnp.shape(value)[1:]))
+              for value in values]
     return functools.reduce(jnp.add if join == "add" else jnp.multiply, values)
 
 
@@ -303,8 +306,7 @@ def applied(layers, x, function, prefix=""):
         elif kind == "parallel":
             branches = options["branches"]
             named = branches.items() if isinstance(branches, dict) else enumerate(branches)
-            given = [applied(branch, x, function, f"{path}.{name}.") for name, branch in named]
-            x = jnp.concatenate(given, -1) if options["join"] == "concat" else joined(options["join"], given)
+            x = joined(options["join"], [applied(branch, x, function, f"{path}.{name}.") for name, branch in named])
         elif kind == "repeat":
             for time in range(options["times"]):
                 x = applied(options["layers"], x, function, f"{path}.{time}.")

@@ -205,8 +205,8 @@ TEST_CASE("what other tools do by themselves is told with what does it here", "[
   CHECK(told(loss, "loss: triplet").starts_with("10: loss 'triplet' is not supported: there is no loss of pairs "));
 
   const auto layer = [](const std::string& one) { return told("- flatten", "- " + one); };
-  CHECK(
-      layer("unet").starts_with("8: layer 'unet' is not supported: nothing joins layers but residual, and no layer "));
+  CHECK(layer("unet").starts_with("8: layer 'unet' is not supported: its levels are parallel with join: concat, "));
+  CHECK(layer("concat").starts_with("8: unknown layer 'concat': did you mean 'parallel'? For example parallel: {"));
   CHECK(layer("upsample: 2").starts_with("8: layer 'upsample' is not supported: no layer enlarges images; an image "));
   CHECK(
       layer("skip").starts_with("8: unknown layer 'skip': did you mean 'residual'? It adds what two lists of layers "));

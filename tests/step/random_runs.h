@@ -76,6 +76,8 @@ class RunWriter {
     const std::string statistics = any({"{}", "{axes: inner}", "{axes: outer}", "{axes: [outer, inner]}"});
     return any({"relu", "gelu", "softplus", "layer_norm", "rms_norm", "{group_norm: {num_groups: 1}}",
                 "{batch_norm: " + statistics + "}", "{dropout: 0.3}", "{swiglu: {hidden: 3}}",
+                "{parallel: {branches: {skip: [], gate: [{dense: " + number(width) + "}, sigmoid]}, join: multiply}}",
+                "{layers: [{parallel: {branches: [[], [tanh]], join: concat}}, {dense: " + number(width) + "}]}",
                 "{dense: " + number(width) + "}"});
   }
 
