@@ -358,6 +358,8 @@ class Checker {
     if (value.items.empty()) return empty_value(key, at, reporter_);
     Key name = *child(key, "");
     name.path = std::string(key.item);
+    name.type = Type::layer_name;
+    name.item = key.item;
     name.example = key.example;
     Node result = empty_at(at, value.kind);
     for (std::size_t i = 0; i < value.items.size(); ++i) {

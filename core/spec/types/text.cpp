@@ -63,7 +63,8 @@ Node check_layer_name(const Key& key, const Node& value, const Reporter& reporte
   if (!value.is(Kind::scalar)) return wrong_value(key, value, reporter);
   if (is_identifier(value.text)) return value;
   if (value.text.find('.') != std::string::npos) {
-    return reporter.report(value, "the layer name '" + value.text + "' contains a dot",
+    const std::string noun = key.item.empty() ? "layer" : std::string(key.item);
+    return reporter.report(value, "the " + noun + " name '" + value.text + "' contains a dot",
                            "dots separate the parts of parameter names such as head.kernel");
   }
   return wrong_value(key, value, reporter);
