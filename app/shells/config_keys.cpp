@@ -81,7 +81,8 @@ ConfigKeys config_keys() {
   ConfigKeys all;
   Collector(all).add_below(spec::root_key(), "");
   for (const Key& key : spec::keys()) {
-    if (!key.path.empty()) all.paths.push_back(key.path);
+    const bool is_entry = key.name() == "*";  // of any name
+    if (!key.path.empty() && !is_entry) all.paths.push_back(key.path);
   }
   return all;
 }
