@@ -67,7 +67,7 @@ struct Maps {
 };
 // A member that is a map of names to values that each have one key, or a list of them.
 struct Entries {
-  std::function<void(ColumnName name, const Visit& visit)> add = {};  // visits the value of a new entry
+  std::function<void(std::string name, const Visit& visit)> add = {};  // visits the value of a new entry
 };
 
 struct Member {
@@ -227,8 +227,8 @@ template <class Struct, class Value>
 Field<Struct> entries(std::vector<Named<Value>> Struct::*member, Key key, Key each) {
   each.path = "*";
   return {std::move(key), [member, each](Struct& of) {
-            return Member{Entries{[&list = of.*member, each](ColumnName name, const Visit& visit) {
-              visit(each, member_of(list.emplace_back(Named<Value>{std::move(name.text), name.place, {}}).value));
+            return Member{Entries{[&list = of.*member, each](std::string name, const Visit& visit) {
+              visit(each, member_of(list.emplace_back(Named<Value>{std::move(name), {}}).value));
             }}};
           }};
 }

@@ -73,7 +73,6 @@ struct Position {
 template <class Value>
 struct Named {
   std::string name;
-  Place place;  // of the name
   Value value;
 };
 

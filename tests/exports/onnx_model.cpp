@@ -223,7 +223,7 @@ TEST_CASE("the equations of a layer become the operators that other programs kno
   shared.rotary.emplace();
   shared.qk_norm = true;
   shared.use_bias = false;
-  layers::Parallel gate{{{"skip", {}, {}}, {"gate", {}, {layer("global_avg_pool_0", layers::GlobalAvgPool{})}}},
+  layers::Parallel gate{{{"skip", {}}, {"gate", {layer("global_avg_pool_0", layers::GlobalAvgPool{})}}},
                         layers::Join::multiply};
   layers::Take take;
   take.position.index = 1;
@@ -280,7 +280,7 @@ TEST_CASE("branches are concatenated in the order of dimensions of their convolu
   conv.features = 2;
   conv.kernel_size = {1, 1};
   conv.use_bias = false;
-  const layers::Parallel block{{{"skip", {}, {}}, {"deep", {}, {layer("conv_0", conv)}}}, layers::Join::concat};
+  const layers::Parallel block{{{"skip", {}}, {"deep", {layer("conv_0", conv)}}}, layers::Join::concat};
   const Network net = network({layer("one", block), layer("two", block), layer("flatten_0", layers::Flatten{})});
   const Zeros zeros(model::make_model(net, {DType::f32, {2, 2, 3}}, labels));
   onnx::Graph graph;

@@ -24,7 +24,7 @@ using LayerList = std::vector<layers::Layer>;
 layers::Parallel branches_of(Join join, std::vector<std::pair<std::string, LayerList>> branches) {
   layers::Parallel made;
   made.join = join;
-  for (auto& [name, list] : branches) made.branches.push_back({name, {}, std::move(list)});
+  for (auto& [name, list] : branches) made.branches.push_back({name, std::move(list)});
   return made;
 }
 

@@ -54,7 +54,7 @@ void add_below(const Member& member, const Key& key, std::vector<Key>& out) {
   const std::string path = key.path;
   if (const auto* choice = std::get_if<declare::Choice>(&member.value)) add_kinds(path, *choice->kinds, out);
   if (const auto* maps = std::get_if<Maps>(&member.value)) maps->add(added_below(path, out));
-  if (const auto* entries = std::get_if<Entries>(&member.value)) entries->add({}, added_below(path, out));
+  if (const auto* entries = std::get_if<Entries>(&member.value)) entries->add("", added_below(path, out));
 }
 
 void store(const Node& value, const Member& member) {
@@ -79,9 +79,7 @@ void store(const Node& value, const Member& member) {
           if (is_number) *of.place = error_place(value);
         } else if constexpr (std::is_same_v<Value, Entries>) {
           for (std::size_t i = 0; i < value.items.size(); ++i) {
-            const Node& name = value.is(Node::Kind::map) ? value.keys[i] : value.items[i];
-            of.add({entry_name(value, i), place_of(name)},
-                   [&](const Key&, const Member& entry) { store(value.items[i], entry); });
+            of.add(entry_name(value, i), [&](const Key&, const Member& entry) { store(value.items[i], entry); });
           }
         } else if (of.is_list) {
           for (const Node& item : value.items) {
