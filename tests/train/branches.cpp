@@ -40,7 +40,8 @@ const std::vector<std::vector<std::string>> branch_variations = {
     {"data.microbatches=2"},
     {"data.batch_size=10", "data.remainder=mask"},
     {"precision=mixed_bfloat16"},
-    {"mesh.axes=[{a: 2}, {b: 2}]", "ensemble={axis: a, vary: {seed: [0, 1]}}"},
+    {"mesh.axes=[{a: 2}, {b: 2}]",
+     "ensemble={axis: a, vary: {seed: [0, 1], model.layers.2.parallel.branches.deep.4.dropout.rate: [0.1, 0.3]}}"},
 };
 
 }  // namespace
