@@ -15,7 +15,10 @@ Value repeated(Builder& b, Value x, const Shape& shape) {
   return b.emit(ops::Broadcast{shape, {0, std::ssize(shape) - 1}}, {x});
 }
 
-Value joined(Builder& b, std::span<const Value> parts, Join join, const Shape& shape) {
+// Shapes are those of the values: a sequence may be shorter than the one for which the layers were planned.
+Value joined(Builder& b, std::span<const Value> parts, Join join) {
+  const auto has_less = [&](Value x, Value y) { return b.type(x).shape.size() < b.type(y).shape.size(); };
+  const Shape shape = b.type(*std::max_element(parts.begin(), parts.end(), has_less)).shape;
   const std::int64_t last = std::ssize(shape) - 1;
   if (join == Join::concat) return parts.size() == 1 ? parts.front() : b.emit(ops::Concatenate{last}, parts);
   Value all = repeated(b, parts.front(), shape);
@@ -65,9 +68,7 @@ void join_children(Node& node, Join join, Shape output) {
     std::vector<Value> parts;
     for (const Node& branch : call.node.children) parts.push_back(apply(b, branch, call.forward, x));
     for (Value& part : parts) part = cast(b, part, call.node.compute);
-    Shape shape = call.node.output;
-    shape.insert(shape.begin(), b.type(x).shape.front());
-    return joined(b, parts, join, shape);
+    return joined(b, parts, join);
   };
 }
 

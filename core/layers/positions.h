@@ -68,9 +68,8 @@ struct Take {
                        "leave it out, or put it before the layers that join the positions");
     }
     const std::int64_t positions = in.shape.front();
-    const std::int64_t index = position.is_last ? positions - 1 : position.index;
-    if (index >= positions) {
-      return in.refuse("takes position " + std::to_string(index) + "; its input " + in.shown() + " has " +
+    if (position.index >= positions && !position.is_last) {
+      return in.refuse("takes position " + std::to_string(position.index) + "; its input " + in.shown() + " has " +
                            std::to_string(positions) + (positions == 1 ? " position" : " positions"),
                        "they are counted from 0: the last is " + std::to_string(positions - 1) +
                            ", which take: last names for any length");
@@ -78,11 +77,11 @@ struct Take {
     Node layer = in.start_with_input_dtype();
     layer.image = {};
     layer.output.erase(layer.output.begin());
-    layer.apply = [index](const LayerCall& call, Value x) {
+    layer.apply = [position = position](const LayerCall& call, Value x) {
       Builder& b = call.b;
       Shape limits = b.type(x).shape, starts(limits.size(), 0);
-      starts[1] = index;
-      limits[1] = index + 1;
+      starts[1] = position.is_last ? limits[1] - 1 : position.index;
+      limits[1] = starts[1] + 1;
       Shape shape = limits;
       shape.erase(shape.begin() + 1);
       return b.emit(ops::Reshape{shape}, {b.emit(ops::Slice{starts, limits}, {x})});
