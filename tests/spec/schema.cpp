@@ -15,6 +15,7 @@ namespace {
 // The schema of a key: the first place below `schema` where "properties" has its name, whatever stands between.
 const json* property(const json& root, const json& schema, const std::string& name) {
   if (schema.contains("properties") && schema["properties"].contains(name)) return &schema["properties"][name];
+  if (name == "*" && schema.contains("propertyNames")) return &schema["additionalProperties"];
   if (schema.contains("$ref")) {
     return property(root, root.at(json::json_pointer(schema["$ref"].get<std::string>().substr(1))), name);
   }

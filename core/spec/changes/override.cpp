@@ -230,7 +230,7 @@ class Walker {
         if (names.back() == segment.text) return &layer;
       }
       reporter_.report(segment, "there is no " + std::string(key->item) + " '" + segment.text + "'",
-                       suggest(segment.text, names, key->name()));
+                       suggest(segment.text, names, plural(*key)));
       return nullptr;
     }
     if (key != nullptr && key->type == Type::axes) {

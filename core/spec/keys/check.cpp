@@ -371,7 +371,12 @@ class Checker {
       }
       Key each = *child(key, "");
       each.path = key.path + "." + std::string(key.item) + " " + entry_name(value, i);
-      result.items.push_back(item.valid() ? check(each, is_map ? value.keys[i] : at, item) : item);
+      Node given = item;
+      if (item.is(Kind::null) && !each.fallback.empty()) {
+        given = parse_own(each.fallback);
+        move_to(given, item);
+      }
+      result.items.push_back(item.valid() ? check(each, is_map ? value.keys[i] : at, given) : item);
     }
     return result;
   }

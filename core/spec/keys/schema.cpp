@@ -162,7 +162,7 @@ class SchemaWriter {
   }
 
   Json entries(const Key& key) {
-    const Json each = value_of(*child(key, ""));
+    const Json each = property(*child(key, ""));
     Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", each}};
     map["propertyNames"] = {{"pattern", schema::identifier}};
     return any_of({std::move(map), list_of(each, 1)});
