@@ -51,7 +51,12 @@ class Collector {
 
  private:
   void add_all(const Key& key, const std::string& head) {
-    if (key.type == spec::Type::entries) return;  // users choose the names below
+    if (key.type == spec::Type::entries) {
+      // Users choose the names of a map; those of a list are indices.
+      const Key& each = *spec::child(key, "");
+      if (!each.like.empty()) out_.same.emplace_back(head + "#.", std::string(each.like) + ".");
+      return;
+    }
     const bool has_items = is_list(key);
     if (!key.like.empty()) {
       const bool like_list = is_list(*spec::find_key(key.like));
