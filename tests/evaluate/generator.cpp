@@ -157,7 +157,9 @@ TEST_CASE("a model that has learnt a text continues it, far past its positions",
 TEST_CASE("a token after those in memory has the logits of a whole pass", "[evaluate]") {
   const std::string attention =
       GENERATE("{heads: 2, causal: true}", "{heads: 4, kv_heads: 2, causal: true, use_bias: false}",
-               "{heads: 2, causal: true, rotary: {base: 100.0}, qk_norm: true, dropout: 0.1}");
+               "{heads: 2, causal: true, rotary: {base: 100.0}, qk_norm: true, dropout: 0.1}",
+               "{heads: 2, causal: true}, {parallel: {branches: [[], [{attention: {heads: 2, causal: true}}], [tanh]], "
+               "join: add}}, {parallel: {branches: [[], [tanh]], join: concat}}, {dense: 16}");
   const bool mixed = GENERATE(false, true);
   const Letters letters(attention, mixed ? "precision: mixed_bfloat16\n" : "");
   evaluate::Generator one = letters.generator(), whole = letters.generator();
