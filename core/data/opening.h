@@ -102,6 +102,8 @@ class Held final : public declare::Holds<SourceRules, Kind> {
     } else if constexpr (requires { kind_.test > 0; }) {
       return kind_.test > 0;
     } else {
+      static_assert(
+          requires { bool{Kind::has_test}; }, "this source does not say whether it has a test split");
       return Kind::has_test;
     }
   }

@@ -58,10 +58,13 @@ class KernelInit {
   requires requires { Kind::declaration(); }
   KernelInit(Kind kind)
       : initial_([kind](const Fans& fans) {
-          if constexpr (requires { kind.initial(fans); })
+          if constexpr (requires { kind.initial(fans); }) {
             return kind.initial(fans);
-          else
+          } else {
+            static_assert(
+                requires { kind.initial(); }, "this initializer has no initial()");
             return kind.initial();
+          }
         }) {}
 
   explicit operator bool() const { return initial_ != nullptr; }
