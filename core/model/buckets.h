@@ -29,9 +29,9 @@ struct Bucket {
 struct Sharding {
   AxisSet state = {}, gradients = {}, parameters = {};
   bool is_of_all_data = false;  // these are all axes over which batches are divided
-  // Whether a bucket has parameters of one group of layers alone (gathers.h), so that its gradients are summed, and in
-  // stage 3 its parameters gathered, when the backward pass comes to these layers. Not in a loop over microbatches,
-  // which would then add the sums of each microbatch over the devices: another order of sums.
+  // Whether a bucket has parameters of one group of layers alone (gathers.h), so that its gradients are summed as soon
+  // as they are complete, and in stage 3 its parameters are gathered before these layers. Not in a loop over
+  // microbatches, which would then add the sums of each microbatch over the devices: another order of sums.
   bool by_groups = false;
 
   // Of the inputs of a group.

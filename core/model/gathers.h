@@ -1,5 +1,5 @@
-// Parameters that are stored in shards, as the layers read them: each group of layers gathers those of its own
-// (parallelism.fsdp, stage 3).
+// Groups of layers, whose gradients are summed by themselves (parallelism.fsdp, stages 2 and 3). In stage 3 the
+// parameters are stored in shards, and each group gathers its own as the layers read them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace pmaptrain::model {
 
-// Layers in order, whose parameters are gathered before the first of them and are free behind the last.
+// Layers in order. If their parameters are gathered, that is before the first of them, and they are free behind the
+// last.
 struct LayerGroup {
   std::vector<const Node*> layers;                  // of Model::layers and of lists in them: each copy of a `repeat`
   std::size_t first_parameter = 0, parameters = 0;  // its own: a range of Model::parameters
@@ -26,8 +27,8 @@ std::vector<LayerGroup> layer_groups(const Model& model);
 
 // Whether programs gather the parameters by groups. If not, whole buckets are gathered before the first layer.
 bool gathers_by_groups(const Model& model, const Sharding& sharding);
-// The number of its group, by parameter: parameters of two groups are in different buckets. All 0 if nothing is
-// gathered by groups.
+// The number of its group, by parameter: parameters of two groups are in different buckets. All 0 without
+// Sharding::by_groups.
 std::vector<std::size_t> groups_of_parameters(const Model& model, const Sharding& sharding);
 
 // The most elements of whole parameters that a device has gathered at a time: of all buckets, or by groups of two

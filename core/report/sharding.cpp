@@ -86,12 +86,14 @@ std::string whole_sums_text(const setup::Setup& setup) {
 
 std::string processes_text(const std::vector<ShardingStage>& stages) {
   // The programs of the stages differ by some hundred bytes.
-  if (!stages[2].process || *stages[2].process + least_in_parts < *stages[1].process) return "";
+  const auto shown = [&](std::size_t stage) { return human_bytes(stages[stage].process.value_or(0)); };
+  if (!stages[2].process || (*stages[2].process < *stages[1].process && shown(2) != shown(1))) return "";
   return fmt::format(
       "  stage 2 takes no less memory of a process than stage 1: in both a process adds only its parts of large sums, "
-      "but\n  first computes whole gradients; of several groups of layers, each with {} parameters or more, and "
-      "without "
-      "microbatches,\n  stage 2 has those of a few groups at a time\n",
+      "but\n"
+      "  first computes whole gradients; it takes less where a model has several groups of layers ({} parameters or "
+      "more\n"
+      "  each) and no microbatches\n",
       with_commas(model::least_in_group));
 }
 

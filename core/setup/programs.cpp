@@ -55,11 +55,16 @@ void make_programs(Setup& setup) {
 }
 
 Setup with_batches(Setup setup, std::int64_t batch_size, std::int64_t microbatches) {
+  const auto set = [&](spec::Spec& spec) {
+    spec.data.batch_size = batch_size;
+    spec.data.microbatches = microbatches;
+  };
+  spec::Spec& spec = setup.loaded.spec;
+  set(spec);
+  if (spec.ensemble) std::for_each(spec.ensemble->alone.begin(), spec.ensemble->alone.end(), set);
   // A batch serves all members, so the first member's config has its size.
-  spec::DataSpec data = setup.member_spec().data;
-  data.batch_size = batch_size;
-  data.microbatches = microbatches;
-  setup.batch = input::plan_training(data, spec::data_mesh(setup.member_spec().mesh), setup.source.train->size());
+  const spec::Spec& first = setup.member_spec();
+  setup.batch = input::plan_training(first.data, spec::data_mesh(first.mesh), setup.source.train->size());
   make_programs(setup);
   return setup;
 }

@@ -208,6 +208,8 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::s
     for (const std::byte* const array : arrays_of(group)) work.accesses.reads.push_back({array, bytes_of(group)});
     work.accesses.writes.push_back({group.to, bytes_of(group)});
     for (const gpu::Addends& other : all) {
+      if (&other != &group && overlap({other.to, bytes_of(other)}, {group.to, bytes_of(group)}))
+        fail_running(*work.what + " writes two results to the same place");
       for (const std::byte* const array : arrays_of(other)) {
         const bool in_place = &other == &group && array == group.to;
         if (!in_place && overlap({array, bytes_of(other)}, {group.to, bytes_of(group)}))

@@ -247,6 +247,16 @@ TEST_CASE("a process receives the parameters of a group of layers, and sends sum
   CHECK(plan.transient.shared < 7 * group);
 }
 
+TEST_CASE("other numbers of microbatches plan the program of a config that has them", "[step]") {
+  for (const int number : {2, 3}) {
+    INFO("stage " << number);
+    const setup::Setup one = setup_of_text(small_images, {stage(number), three_groups});
+    const setup::Setup two = setup_of_text(small_images, {stage(number), three_groups, "data.microbatches=2"});
+    CHECK(to_text(*setup::with_batches(one, one.batch.global, 2).training) == to_text(*two.training));
+    CHECK(to_text(*setup::with_batches(two, two.batch.global, 1).training) == to_text(*one.training));
+  }
+}
+
 TEST_CASE("in one process the workers share what is gathered", "[step]") {
   for (const int number : {1, 2, 3}) {
     INFO("stage " << number);

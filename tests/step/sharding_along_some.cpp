@@ -178,7 +178,7 @@ TEST_CASE("groups of layers sum and gather their buckets along some axes of the 
   const std::string groups =
       "model.layers=[{reshape: {shape: [9, 4]}}, {dense: 512}, {repeat: {times: 2, remat: true, layers: [{residual: "
       "{layers: [layer_norm, {dense: 512}, gelu, {dropout: 0.1}]}}]}}, global_avg_pool, {dense: 3}]";
-  test::Slice slice(8);
+  test::Slice slice(7);
   for (const std::string precision : {"float32", "mixed_bfloat16"}) {
     const std::vector<std::string> set =
         joined_set(mesh_of(4, 4), {groups, "precision=" + precision, "optimizer.clip_by_global_norm=0.05",
@@ -188,7 +188,7 @@ TEST_CASE("groups of layers sum and gather their buckets along some axes of the 
     for (const auto& [axis, stage] : {std::pair("hosts", 2), {"hosts", 3}, {"shards", 2}, {"shards", 3}}) {
       const std::vector<std::string> sharded = joined_set(set, {stage_along(axis, stage)});
       for (const int processes : {1, 2, 4}) {
-        if (!slice.takes()) continue;
+        if (!slice.takes(stage == 2 && processes == 4 && precision == "float32")) continue;
         INFO(processes << " processes, stage " << stage << " along " << axis << ", " << precision);
         const TemporaryFolder root;
         const Ends ends = train_in_processes(processes, root / "run", [&](int, Agreement&, train::SessionOptions&) {

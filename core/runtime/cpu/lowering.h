@@ -171,8 +171,8 @@ class Lowering {
   std::vector<ReducedArray> reduced_arrays_of(const Equation& equation);
 
   // If processes must exchange sums for this reduction: lets each array be reduced in three steps (ReduceCombine::Step)
-  // in stages from `combine_stage` on, or behind the first stage of the large sum before. Returns the first of these
-  // stages, and sets the last one of each array.
+  // in stages from `combine_stage` on, of large sums from a stage after that in which the last one began. Returns the
+  // first of these stages, and sets the last one of each array.
   int exchange_sums(const Equation& of, std::vector<ReducedArray>& arrays, int combine_stage);
   // Whether a gather of all instances of a value is an array of them, one after another, which workers share.
   bool joins_instances(const Equation& gather) const;
@@ -255,7 +255,7 @@ class Lowering {
   std::map<std::pair<DType, std::int64_t>, int> zeros_;  // see zeros(); by their number
   std::map<std::int32_t, PackedSum> packed_sums_;        // by value: see packed_sums.h
   std::optional<Distribution> distribution_;
-  int stage_after_large_sum_ = 0;  // behind the first one of a sum that processes add in parts
+  int stage_after_large_sum_ = 0;  // the first stage in which another sum may begin that processes add in parts
   // The next two belong to the reduction that is being lowered. array_of_: for each value that is a sum over rows, the
   // index of its first ReducedArray. accumulated_: values that RowSums write, so that they have no buffer.
   std::unordered_map<int, std::size_t> array_of_;

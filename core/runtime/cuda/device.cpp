@@ -195,6 +195,9 @@ void CudaDevice::reduce(gpu::Stream on, Reduction kind, DType dtype, std::span<c
   if (tree.size() > most_nodes) {
     fail_running(fmt::format("GPU {}: a reduction of {} blocks; the most are {}", number_, tree.size(), most_nodes));
   }
+  if (all.size() > most_reduced) {
+    fail_running(fmt::format("GPU {}: {} reductions at once; the most are {}", number_, all.size(), most_reduced));
+  }
   queue(on == gpu::Stream::compute,
         [=, this, groups = std::vector(all.begin(), all.end()), order = addition_order(tree)] {
           check(cuda::reduce(kind, dtype, groups, order, stream(on)), "a reduction");

@@ -42,6 +42,7 @@ __device__ Result reduced(Result a, Result b) {
 struct Groups {
   gpu::Addends all[gpu::Device::most_reduced];
 };
+static_assert(sizeof(Groups) + sizeof(AdditionOrder) <= 4096, "the parameters of a kernel");
 
 // A row of blocks for each group.
 template <Reduction kind, class T>

@@ -192,7 +192,8 @@ class Device : public KernelPreparer {
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, const PitchedRows& rows) = 0;
   // Reduces each of `all`, at most `most_reduced`, to the sum, maximum or minimum of its arrays. The nodes of `tree`
   // take the arrays in order. The arrays of a node are added one after another, ((a + b) + c) + ..., and the sums of
-  // the nodes as the tree says (core/mesh/blocks.h). No result is where others are read.
+  // the nodes as the tree says (core/mesh/blocks.h). No result is where others are read or written. Kernels have at
+  // most 4 KiB of parameters, which limits `most_reduced`.
   enum class Reduction : std::uint8_t { sum, max, min };
   virtual void reduce(Stream stream, Reduction reduce, DType dtype, std::span<const Addends> all,
                       std::span<const TreeNode> tree) = 0;

@@ -275,14 +275,21 @@ bool can_join(const Reduce& a, const Reduce& b) {
          a.tree == b.tree && is_small(a) && is_small(b) && a.groups.size() + b.groups.size() <= Device::most_reduced;
 }
 
-// Joins successive reductions for the same equation, which do not depend on each other.
-void join_reductions(std::vector<Command>& commands) {
+// Joins successive reductions for the same equation that do not depend on each other.
+void join_reductions(const Plan& plan, std::vector<Command>& commands) {
+  AccessFinder accesses(plan);
+  const auto conflicts = [&](const Command& a, const Command& b) {
+    const std::vector<Access> of_a = accesses.of(a), of_b = accesses.of(b);
+    return std::any_of(of_a.begin(), of_a.end(), [&](const Access& one) {
+      return std::any_of(of_b.begin(), of_b.end(), [&](const Access& other) { return conflict(one, other); });
+    });
+  };
   std::vector<Command> joined;
   for (Command& command : commands) {
-    if (Loop* const loop = std::get_if<Loop>(&command)) join_reductions(loop->body);
+    if (Loop* const loop = std::get_if<Loop>(&command)) join_reductions(plan, loop->body);
     Reduce* const reduce = std::get_if<Reduce>(&command);
     Reduce* const before = joined.empty() ? nullptr : std::get_if<Reduce>(&joined.back());
-    if (reduce != nullptr && before != nullptr && can_join(*before, *reduce)) {
+    if (reduce != nullptr && before != nullptr && can_join(*before, *reduce) && !conflicts(joined.back(), command)) {
       before->groups.insert(before->groups.end(), reduce->groups.begin(), reduce->groups.end());
     } else {
       joined.push_back(std::move(command));
@@ -297,7 +304,7 @@ void schedule_collectives(Plan& plan, const AwaitedBuffers& awaited) {
   HoistCollectives(plan, awaited).run(plan.commands);
   sink_constants(plan, plan.commands);
   AddAwaits(plan, awaited).run(plan.commands);
-  join_reductions(plan.commands);
+  join_reductions(plan, plan.commands);
 }
 
 }  // namespace pmaptrain::gpu
