@@ -51,13 +51,15 @@ struct Key {
   bool open_low = false, open_high = false;  // whether the end is excluded
   std::vector<std::string> words = {};       // of a map: what may stand in its place
   std::vector<std::string> item_words = {};
-  std::size_t length = 0;           // of a list; 0: any
-  bool steps = true, time = false;  // units of a duration: steps, epochs and examples; seconds, minutes and hours
-  bool or_zero = false;             // of a duration, or of each of a list of them: it may be 0
-  bool or_number = false;           // of a choice, or of each of a list of them: also a number in [low, high]
-  bool shorthand = false;           // `parent: value` is short for `parent: {key: value}` if the value is no map
-  bool identifier = false;          // of a text: letters, digits and '_', no digit first
-  bool varies = false;              // whether the members of an ensemble may have different values
+  std::size_t length = 0;            // of a list; 0: any
+  std::size_t least_length = 0;      // of a list that may be shorter; 0: `length`
+  std::string_view as_long_as = {};  // of such a list: the key beside it whose list has as many items
+  bool steps = true, time = false;   // units of a duration: steps, epochs and examples; seconds, minutes and hours
+  bool or_zero = false;              // of a duration, or of each of a list of them: it may be 0
+  bool or_number = false;            // of a choice, or of each of a list of them: also a number in [low, high]
+  bool shorthand = false;            // `parent: value` is short for `parent: {key: value}` if the value is no map
+  bool identifier = false;           // of a text: letters, digits and '_', no digit first
+  bool varies = false;               // whether the members of an ensemble may have different values
   std::optional<Structural> structural = {};  // of a key that varies
   std::string_view fixed = {};                // of a key that varies: why no step of a run can change it
   std::string_view meaning = {};

@@ -22,11 +22,11 @@ constexpr std::array<std::pair<std::string_view, Mode>, 2> words_of(Tag<Mode>) {
   return {{{"min", Mode::min}, {"max", Mode::max}}};
 }
 
-// Zero padding of windows over height and width.
-enum class PaddingKind { same, valid, explicit_ };
+// Zero padding of windows.
+enum class PaddingKind { same, valid, causal, explicit_ };
 struct Padding {
   PaddingKind kind = PaddingKind::same;
-  std::vector<std::pair<std::int64_t, std::int64_t>> amounts;  // explicit_: before and after, of height and of width
+  std::vector<std::pair<std::int64_t, std::int64_t>> amounts;  // explicit_: before and after, along each dimension
 };
 
 enum class Unit { steps, epochs, examples, seconds, minutes, hours };

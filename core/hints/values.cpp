@@ -91,9 +91,14 @@ constexpr HintRow value_rows[] = {
     {"layer", "view unflatten", "reshape", ""},
     {"layer", "dropout2d spatial_dropout spatial_dropout2d", "", "the nearest is dropout, which drops single values"},
     {"layer", "identity noop", "", "leave the layer out"},
-    {"layer", "conv1d conv3d", "",
-     "conv is over height and width; a sequence can be reshaped to [length, 1, channels], for a conv with kernel_size: "
-     "[3, 1]"},
+    {"layer", "conv1d causal_conv causal_conv1d", "conv",
+     "For example conv: {features: 8, kernel_size: [3]}, with padding: CAUSAL where no position may see those after "
+     "it"},
+    {"layer", "max_pool1d max_pooling1d", "max_pool", "For example max_pool: {window_shape: [2], strides: [2]}"},
+    {"layer", "avg_pool1d average_pooling1d", "avg_pool", "For example avg_pool: {window_shape: [2], strides: [2]}"},
+    {"layer", "conv3d max_pool3d avg_pool3d", "",
+     "windows slide over height and width, or over the positions of a "
+     "sequence"},
     {"layer",
      "conv_transpose conv2d_transpose conv_transpose2d conv_transposed transposed_conv transposed_conv2d deconv "
      "deconvolution",

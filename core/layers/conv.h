@@ -1,4 +1,4 @@
-// Convolution of NHWC images with an HWIO kernel, plus a bias per channel.
+// Convolution of NHWC images with an HWIO kernel, or of sequences NTC with a kernel TIO, plus a bias per channel.
 #pragma once
 
 #include "core/equations/arithmetic.h"
@@ -10,11 +10,11 @@ namespace pmaptrain::layers {
 
 struct Conv {
   std::int64_t features = 1;
-  std::vector<std::int64_t> kernel_size;       // height, width
-  std::vector<std::int64_t> strides = {1, 1};  // height, width
-  Padding padding;
+  std::vector<std::int64_t> kernel_size;  // height and width, or positions; so are those below
+  std::vector<std::int64_t> strides = {1, 1};
+  Padding padding = {};
   bool use_bias = true;
-  std::vector<std::int64_t> kernel_dilation = {1, 1};  // height, width
+  std::vector<std::int64_t> kernel_dilation = {1, 1};
   std::int64_t feature_group_count = 1;
   KernelInit kernel_init = {};
   VectorInit bias_init = {};
@@ -22,8 +22,8 @@ struct Conv {
   static Declaration<Conv> declaration() {
     return declare::kind<Conv>(
         {.path = "conv",
-         .meaning = "Convolution over height and width. Parameters: kernel (height, width, in / feature_group_count, "
-                    "out) and bias (out).",
+         .meaning = "Convolution over height and width, or over positions, as kernel_size says. Parameters: kernel "
+                    "(height, width, in / feature_group_count, out), without height over positions, and bias (out).",
          .example = "- conv: {features: 32, kernel_size: [3, 3]}"},
         field(&Conv::features, {.path = "features",
                                 .need = Need::required,
@@ -35,26 +35,36 @@ struct Conv {
                                    .low = 1,
                                    .high = 65536,
                                    .length = 2,
-                                   .meaning = "Height and width of the kernel.",
+                                   .least_length = 1,
+                                   .meaning = "Height and width of the kernel; [3] of sequences [positions,channels].",
                                    .example = "kernel_size: [3, 3]"}),
         field(&Conv::strides, {.path = "strides",
                                .low = 1,
                                .high = 65536,
                                .length = 2,
-                               .meaning = "Strides along height and width.",
+                               .least_length = 1,
+                               .as_long_as = "kernel_size",
+                               .meaning = "Strides along each dimension of the kernel.",
                                .example = "strides: [2, 2]"}),
-        field(&Conv::padding,
-              {.path = "padding",
-               .high = 65536,
-               .meaning = "SAME: zero padding for an output size of ceil(size / stride). VALID: no padding. "
-                          "Or explicit zero padding: [before, after] for height and for width.",
-               .example = "padding: [[1, 1], [1, 1]]"}),
+        field(
+            &Conv::padding,
+            {.path = "padding",
+             .high = 65536,
+             .length = 2,
+             .least_length = 1,
+             .as_long_as = "kernel_size",
+             .meaning = "SAME: zero padding for an output size of ceil(size / stride). VALID: no padding. CAUSAL: over "
+                        "positions, all padding before, so that none sees those after it. Or explicit zero padding: "
+                        "[before, after] for height and for width, or for positions.",
+             .example = "padding: [[1, 1], [1, 1]]"}),
         field(&Conv::kernel_dilation,
               {.path = "kernel_dilation",
                .low = 1,
                .high = 65536,
                .length = 2,
-               .meaning = "Spacing between kernel elements along height and width (dilated convolution).",
+               .least_length = 1,
+               .as_long_as = "kernel_size",
+               .meaning = "Spacing between kernel elements along each dimension (dilated convolution).",
                .example = "kernel_dilation: [2, 2]"}),
         field(&Conv::feature_group_count,
               {.path = "feature_group_count",
@@ -67,22 +77,27 @@ struct Conv {
               {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}),
         field(&Conv::kernel_init, layers::kernel_init()), field(&Conv::bias_init, layers::bias_init()));
   }
-  static constexpr bool looks_ahead = true;
+  bool looks_ahead() const { return padding.kind != PaddingKind::causal; }
 
   std::optional<Node> plan(const LayerInput& in) const {
-    if (in.shape.size() != 3) {
-      return in.refuse_no_image("move flatten and dense layers after the convolutions, or use dense here");
+    if (!takes_windows(in, "kernel_size", kernel_size,
+                       "move flatten and dense layers after the convolutions, or use dense here")) {
+      return std::nullopt;
+    }
+    const bool is_image = kernel_size.size() == 2;
+    if (padding.kind == PaddingKind::causal && is_image) {
+      return in.refuse("has padding CAUSAL, which is over positions, and an image has no order",
+                       "padding: SAME; or a kernel_size of one number, for an input [positions,channels]");
     }
     const Window window = place_window(padding, in.shape, kernel_size, strides, kernel_dilation);
-    if (window.output[0] < 1 || window.output[1] < 1) {
-      const bool dilated = kernel_dilation != std::vector<std::int64_t>{1, 1};
+    if (!window.fits()) {
+      const bool dilated = kernel_dilation != std::vector<std::int64_t>(kernel_size.size(), 1);
       return in.refuse("has kernel_size " + to_string(kernel_size) +
                            (dilated ? " with kernel_dilation " + to_string(kernel_dilation) : "") + " with padding " +
                            describe(padding) + ", which does not fit into its input " + in.shown(),
                        "use a smaller kernel_size, padding: SAME, or fewer pooling layers before it");
     }
-    const std::int64_t height = kernel_size[0], width = kernel_size[1], channels = in.shape[2];
-    const std::int64_t groups = feature_group_count;
+    const std::int64_t channels = in.shape.back(), groups = feature_group_count;
     if (channels % groups != 0 || features % groups != 0) {
       const bool of_input = channels % groups != 0;
       return in.refuse("has feature_group_count " + std::to_string(groups) + ", which does not divide the " +
@@ -92,15 +107,25 @@ struct Conv {
     }
     const std::int64_t channels_in = channels / groups;
     Node layer = in.start();
-    layer.output = {window.output[0], window.output[1], features};
-    layer.parameters.push_back(in.kernel({height, width, channels_in, features}, kernel_init,
-                                         {channels_in, features, height * width}, {3, 2, 0, 1}));
+    layer.output = window.output;
+    layer.output.push_back(features);
+    layer.image = image_of_windows(layer.output);
+    Shape kernel = kernel_size;
+    kernel.insert(kernel.end(), {channels_in, features});
+    layer.parameters.push_back(in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)},
+                                         is_image ? Shape{3, 2, 0, 1} : Shape{2, 1, 0}));
     if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
     in.expect_used(use_bias, bias_init, "bias");
-    const ops::Conv op{strides, window.padding, false, kernel_dilation, groups};
-    layer.apply = [op, use_bias = use_bias](const LayerCall& call, Value x) {
-      const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);
-      return use_bias ? call.b.emit(op, {x, kernel, call.parameters[1]}) : call.b.emit(op, {x, kernel});
+    const ops::Conv op{as_image(strides), as_image(window).padding, false, as_image(kernel_dilation), groups};
+    layer.apply = [op, is_image](const LayerCall& call, Value x) {
+      Builder& b = call.b;
+      std::vector<Value> operands(call.parameters.begin(), call.parameters.end());
+      operands.front() = cast(b, operands.front(), b.type(x).dtype);
+      operands.insert(operands.begin(), x);
+      if (is_image) return b.emit(op, operands);
+      operands[0] = with_height(b, x, 1);
+      operands[1] = with_height(b, operands[1], 0);
+      return without_height(b, b.emit(op, operands));
     };
     return layer;
   }

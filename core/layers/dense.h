@@ -39,7 +39,7 @@ struct Dense {
     layer.output.back() = features;
     layer.image = {};
     layer.parameters.push_back(in.kernel({features_in, features}, kernel_init, {features_in, features}, {1, 0}));
-    layer.parameters.back().image = in.image;
+    if (in.shape.size() == 1) layer.parameters.back().image = in.image;
     if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
     in.expect_used(use_bias, bias_init, "bias");
     layer.apply = [use_bias = use_bias](const LayerCall& call, Value x) {

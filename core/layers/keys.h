@@ -49,7 +49,8 @@ inline Key window_shape() {
           .low = 1,
           .high = 65536,
           .length = 2,
-          .meaning = "Height and width of the window.",
+          .least_length = 1,
+          .meaning = "Height and width of the window; of sequences its positions.",
           .example = "window_shape: [2, 2]"};
 }
 inline Key window_strides() {
@@ -58,10 +59,22 @@ inline Key window_strides() {
           .low = 1,
           .high = 65536,
           .length = 2,
+          .least_length = 1,
+          .as_long_as = "window_shape",
           .meaning =
-              "Strides along height and width. They are required, because defaults differ: without strides "
-              "PyTorch and Keras move the window by its own size, Flax by 1.",
+              "Strides along each dimension of the window. They are required, because defaults differ: without "
+              "strides PyTorch and Keras move the window by its own size, Flax by 1.",
           .example = "strides: [2, 2]"};
+}
+
+inline Key window_padding(std::string_view meaning) {
+  return {.path = "padding",
+          .high = 65536,
+          .length = 2,
+          .least_length = 1,
+          .as_long_as = "window_shape",
+          .meaning = meaning,
+          .example = "padding: SAME"};
 }
 
 // Of every normalisation.

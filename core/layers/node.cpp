@@ -10,17 +10,6 @@
 namespace pmaptrain::layers {
 
 // ---- planning -------------------------------------------------------------------------------------------------------
-std::optional<Node> LayerInput::refuse_no_image(std::string help) const {
-  if (!around.channels.empty() && shape.size() == 2) {
-    help = "data.source.npz.channels: none takes arrays (N, height, width) for pictures [height,width,1]; it is " +
-           std::string(around.channels);
-    if (around.channels == "last") {
-      help += fmt::format("; a series is reshape: [{}, 1, {}] before it, for windows of [3, 1]", shape[0], shape[1]);
-    }
-  }
-  return refuse("takes images [height,width,channels]; its input is " + shown(), std::move(help));
-}
-
 bool plan_list(const std::vector<Layer>& list, const std::string& prefix, const Surroundings& around,
                Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;

@@ -124,7 +124,9 @@ struct Node {
   AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
   std::vector<Node> children = {};
   bool remat = false;  // the backward pass computes what is inside again from the input
-  Shape image = {};    // [height,width,channels] if `output` is an image that was flattened to one dimension
+  // [height,width,channels] if `output` is an image that was flattened to one dimension, or a sequence that windows
+  // gave: an image of height 1. PyTorch has the channels of both before all else.
+  Shape image = {};
   // x [B, input...] -> [B, output...].
   std::function<Value(const LayerCall& call, Value x)> apply = {};
 
@@ -215,8 +217,6 @@ struct LayerInput {
   std::optional<Node> refuse_scalar(const std::string& takes = "features [..., C]") const {
     return refuse("takes " + takes + "; its input is " + shown(), "add flatten before it, which gives the shape [1]");
   }
-  // Reports a layer of images whose input is none. `help` says what to do where arrays are not to blame.
-  std::optional<Node> refuse_no_image(std::string help) const;
   // Reports an error at the place of the layer.
   std::optional<Node> refuse(std::string message, std::string help) const {
     errors.push_back({"config", layer.place, name + " " + std::move(message), std::move(help), {}});

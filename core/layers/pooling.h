@@ -1,4 +1,4 @@
-// Pooling over windows of an image, separately for each channel; and over all positions.
+// Pooling over windows of an image or of a sequence, separately for each channel; and over all positions.
 #pragma once
 
 #include "core/equations/arithmetic.h"
@@ -12,15 +12,24 @@ namespace pmaptrain::layers {
 // The checks and the geometry of pooling over windows; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
 std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
-  if (in.shape.size() != 3) return in.refuse_no_image("move flatten and dense layers after the pooling");
-  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides);
-  if (window.output[0] < 1 || window.output[1] < 1) {
+  if (!takes_windows(in, "window_shape", pool.window_shape, "move flatten and dense layers after the pooling"))
+    return {};
+  if (pool.padding.kind == PaddingKind::causal) {
+    return in.refuse("has padding CAUSAL, which is for conv over positions", "padding: SAME or VALID");
+  }
+  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides, {1, 1});
+  if (!window.fits()) {
     return in.refuse("has window_shape " + to_string(pool.window_shape) + " with padding " + describe(pool.padding) +
                          ", which does not fit into its input " + in.shown(),
                      "use a smaller window_shape, padding: SAME, or fewer pooling layers before it");
   }
-  layer.output = {window.output[0], window.output[1], in.shape[2]};
-  layer.apply = [op = make_op(window)](const LayerCall& call, Value x) { return call.b.emit(op, {x}); };
+  layer.output = window.output;
+  layer.output.push_back(in.shape.back());
+  layer.image = image_of_windows(layer.output);
+  layer.apply = [op = make_op(as_image(window)), is_image = window.output.size() == 2](const LayerCall& call, Value x) {
+    if (is_image) return call.b.emit(op, {x});
+    return without_height(call.b, call.b.emit(op, {with_height(call.b, x, 1)}));
+  };
   return layer;
 }
 
@@ -29,22 +38,18 @@ struct MaxPool {
   Padding padding{PaddingKind::valid, {}};
 
   static Declaration<MaxPool> declaration() {
-    return declare::kind<MaxPool>({.path = "max_pool",
-                                   .meaning = "The maximum of each window.",
-                                   .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
-                                  field(&MaxPool::window_shape, layers::window_shape()),
-                                  field(&MaxPool::strides, window_strides()),
-                                  field(&MaxPool::padding, {.path = "padding",
-                                                            .high = 65536,
-                                                            .meaning = "As for conv; padding counts as "
-                                                                       "-infinity.",
-                                                            .example = "padding: SAME"}));
+    return declare::kind<MaxPool>(
+        {.path = "max_pool",
+         .meaning = "The maximum of each window.",
+         .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
+        field(&MaxPool::window_shape, layers::window_shape()), field(&MaxPool::strides, window_strides()),
+        field(&MaxPool::padding, window_padding("As for conv, without CAUSAL; padding counts as -infinity.")));
   }
   static constexpr bool looks_ahead = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     return plan_pooling(*this, in, in.start_with_input_dtype(), [&](const Window& window) {
-      return ops::MaxPool{window_shape, strides, window.padding};
+      return ops::MaxPool{as_image(window_shape), as_image(strides), window.padding};
     });
   }
 };
@@ -60,8 +65,7 @@ struct AvgPool {
          .meaning = "The mean of each window.",
          .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
         field(&AvgPool::window_shape, layers::window_shape()), field(&AvgPool::strides, window_strides()),
-        field(&AvgPool::padding,
-              {.path = "padding", .high = 65536, .meaning = "As for conv.", .example = "padding: SAME"}),
+        field(&AvgPool::padding, window_padding("As for conv, without CAUSAL.")),
         field(&AvgPool::count_include_pad,
               {.path = "count_include_pad",
                .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",
@@ -71,7 +75,7 @@ struct AvgPool {
 
   std::optional<Node> plan(const LayerInput& in) const {
     return plan_pooling(*this, in, in.start(), [&](const Window& window) {
-      return ops::AvgPool{window_shape, strides, window.padding, count_include_pad};
+      return ops::AvgPool{as_image(window_shape), as_image(strides), window.padding, count_include_pad};
     });
   }
 };

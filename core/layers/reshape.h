@@ -13,7 +13,8 @@ namespace pmaptrain::layers {
 // The image whose elements a vector has after a reshape.
 inline Shape image_of(const LayerInput& in, const Shape& output) {
   if (output.size() != 1) return {};
-  return in.shape.size() == 3 ? in.shape : in.image;
+  if (in.shape.size() == 3) return in.shape;
+  return numel(in.image) == numel(in.shape) ? in.image : Shape{};
 }
 
 // To a vector, row-major.

@@ -1,13 +1,16 @@
 #include "core/layers/window.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/ops/reshape/reshape.h"
 
 namespace pmaptrain::layers {
 
 Window place_window(const Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation) {
   Window window;
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < size.size(); ++i) {
     std::pair<std::int64_t, std::int64_t> amount{0, 0};
     const std::int64_t extent = (size[i] - 1) * dilation[i] + 1;
     if (padding.kind == PaddingKind::explicit_) amount = padding.amounts[i];
@@ -16,6 +19,7 @@ Window place_window(const Padding& padding, const Shape& image, const std::vecto
       const std::int64_t total = std::max<std::int64_t>((outputs - 1) * strides[i] + extent - image[i], 0);
       amount = {total / 2, total - total / 2};
     }
+    if (padding.kind == PaddingKind::causal) amount = {extent - 1, 0};
     const std::int64_t room = image[i] + amount.first + amount.second - extent;
     window.padding.push_back(amount);
     window.output.push_back(room < 0 ? 0 : room / strides[i] + 1);
@@ -23,15 +27,70 @@ Window place_window(const Padding& padding, const Shape& image, const std::vecto
   return window;
 }
 
+bool Window::fits() const {
+  return std::all_of(output.begin(), output.end(), [](std::int64_t size) { return size > 0; });
+}
+
 std::string describe(const Padding& padding) {
   if (padding.kind == PaddingKind::same) return "SAME";
   if (padding.kind == PaddingKind::valid) return "VALID";
+  if (padding.kind == PaddingKind::causal) return "CAUSAL";
   std::string text = "[";
   for (const auto& [low, high] : padding.amounts) {
     if (text.size() > 1) text += ",";
     text += to_string(Shape{low, high});
   }
   return text + "]";
+}
+
+std::vector<std::int64_t> as_image(std::vector<std::int64_t> sizes) {
+  if (sizes.size() == 1) sizes.insert(sizes.begin(), 1);
+  return sizes;
+}
+
+Window as_image(Window window) {
+  window.output = as_image(std::move(window.output));
+  if (window.padding.size() == 1) window.padding.insert(window.padding.begin(), {0, 0});
+  return window;
+}
+
+Shape image_of_windows(const Shape& output) {
+  if (output.size() == 3) return {};
+  return {1, output.front(), output.back()};
+}
+
+Value with_height(Builder& b, Value x, std::size_t place) {
+  Shape shape = b.type(x).shape;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(place), 1);
+  return b.emit(ops::Reshape{std::move(shape)}, {x});
+}
+
+Value without_height(Builder& b, Value x) {
+  Shape shape = b.type(x).shape;
+  shape.erase(shape.begin() + 1);
+  return b.emit(ops::Reshape{std::move(shape)}, {x});
+}
+
+bool takes_windows(const LayerInput& in, const std::string& key, const std::vector<std::int64_t>& size,
+                   std::string help) {
+  if (in.shape.size() == size.size() + 1) return true;
+  if (in.shape.size() == 3) help = "a " + key + " of two numbers slides over height and width";
+  if (in.shape.size() == 2) {
+    const std::string_view channels = in.around.channels;
+    help = "a " + key + " of one number, such as [3], slides over the positions of a sequence";
+    if (!channels.empty()) {
+      const std::string pictures =
+          "data.source.npz.channels: none takes arrays (N, height, width) for pictures "
+          "[height,width,1]; it is " +
+          std::string(channels);
+      help = channels == "last" ? pictures + "; " + help : pictures;
+    }
+  }
+  in.refuse((size.size() == 2 ? "takes images [height,width,channels]; its input is "
+                              : "takes sequences [positions,channels] with this " + key + "; its input is ") +
+                in.shown(),
+            std::move(help));
+  return false;
 }
 
 }  // namespace pmaptrain::layers

@@ -1,4 +1,5 @@
-// The geometry of a sliding window over height and width, for convolution and pooling.
+// The geometry of a sliding window over height and width, or over the positions of a sequence, for convolution and
+// pooling.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 
 #include "core/base/shape.h"
 #include "core/declare/values.h"
+#include "core/graph/builder.h"
+#include "core/layers/node.h"
 
 namespace pmaptrain::layers {
 
@@ -15,17 +18,36 @@ using declare::Padding;
 using declare::PaddingKind;
 
 struct Window {
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  // before and after, for height and width
-  std::vector<std::int64_t> output;  // height and width; not positive if the window does not fit
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  // before and after, along each dimension
+  Shape output;                                                // without channels; a 0 where the window does not fit
+
+  bool fits() const;
 };
 
 // SAME gives ceil(input / stride) outputs; if the padding is odd, the extra element is after the image, as in
-// TensorFlow and XLA. VALID has no padding. `image` is [height, width, channels]; `dilation` is the spacing of window
-// elements.
+// TensorFlow and XLA. VALID has no padding. CAUSAL has all before, so that an output sees no element after its own.
+// `image` is [height, width, channels] or [positions, channels]; `dilation` is the spacing of window elements.
 Window place_window(const Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
-                    const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation = {1, 1});
+                    const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation);
 
-// "SAME", "VALID" or "[[1,1],[0,2]]"
+// "SAME", "VALID", "CAUSAL" or "[[1,1],[0,2]]"
 std::string describe(const Padding& padding);
+
+// Ops have windows of two dimensions. A sequence is an image of height 1: these give what they take for it, and leave
+// what has two dimensions as it is.
+std::vector<std::int64_t> as_image(std::vector<std::int64_t> sizes);
+Window as_image(Window window);
+// Node::image of the output of a layer of windows.
+Shape image_of_windows(const Shape& output);
+// `x` with the dimension of the height, which is 1, at this place: [B, positions, channels] at 1, a kernel [positions,
+// in, out] at 0.
+Value with_height(Builder& b, Value x, std::size_t place);
+// [B, 1, positions, channels] as [B, positions, channels].
+Value without_height(Builder& b, Value x);
+
+// Whether windows of `size`, the value of this key, slide over the input of a layer; reports it if not. `help` says
+// what to do where the input is neither an image nor a sequence.
+bool takes_windows(const LayerInput& in, const std::string& key, const std::vector<std::int64_t>& size,
+                   std::string help);
 
 }  // namespace pmaptrain::layers

@@ -104,7 +104,7 @@ TEST_CASE("a layer of images on a sequence is told channels: none", "[app]") {
   CHECK(refused.status == 2);
   CHECK(contains(refused.err, "takes images [height,width,channels]; its input is f32[6,2]"));
   CHECK(contains(refused.err, "help: data.source.npz.channels: none takes arrays (N, height, width) for pictures"));
-  CHECK(contains(refused.err, "; a series is reshape: [6, 1, 2] before it, for windows of [3, 1]\n"));
+  CHECK(contains(refused.err, "; a kernel_size of one number, such as [3], slides over the positions of a sequence\n"));
   CHECK(call({"validate", own.folder / "c.yaml", "--set", "data.source.npz.channels=none"}).status == 0);
   const Own bytes("{conv: {features: 2, kernel_size: [2, 2]}}, flatten, {dense: 1}", "|u1");
   CHECK(contains(call({"validate", bytes.folder / "c.yaml"}).out, "channels is none for u8[N,6,2]"));

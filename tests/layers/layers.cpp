@@ -125,6 +125,55 @@ TEST_CASE("a convolution may be dilated and grouped", "[layers]") {
         "multiples of feature_group_count");
 }
 
+TEST_CASE("windows of one number slide over the positions of a sequence", "[layers]") {
+  layers::Conv conv{4, {3}};
+  conv.kernel_dilation = {2};
+  conv.padding = {layers::PaddingKind::causal, {}};
+  const model::Model same_length = f64_model(conv, {7, 6});
+  CHECK(same_length.layers[0].output == Shape{7, 4});
+  CHECK(same_length.parameters[0].shape == Shape{3, 6, 4});
+  CHECK(same_length.parameters[0].initializer.scale == lecun_scale(18));
+  CHECK(same_length.parameters[0].torch.axes == std::vector<std::int64_t>{2, 1, 0});
+  conv.padding = {layers::PaddingKind::valid, {}};
+  CHECK(f64_model(conv, {7, 6}).layers[0].output == Shape{3, 4});
+  CHECK(f64_model(layers::MaxPool{{2}, {2}}, {7, 6}).layers[0].output == Shape{3, 6});
+  CHECK(f64_model(layers::AvgPool{{3}, {2}, {layers::PaddingKind::same, {}}}, {7, 6}).layers[0].output == Shape{4, 6});
+}
+
+TEST_CASE("a window has as many numbers as its input has dimensions before the channels", "[layers]") {
+  const std::decay_t<decltype(image)> sequence{DType::f32, {7, 6}};
+  layers::Conv conv{4, {3, 3}};
+  CHECK(
+      refusal(network({layer("conv_0", conv)}), sequence, labels) ==
+      "conv_0 takes images [height,width,channels]; its input is f32[7,6] | a kernel_size of one number, such as [3], "
+      "slides over the positions of a sequence");
+  conv.padding = {layers::PaddingKind::causal, {}};
+  CHECK(
+      refusal(network({layer("conv_0", conv)}), image, labels) ==
+      "conv_0 has padding CAUSAL, which is over positions, and an image has no order | padding: SAME; or a kernel_size "
+      "of one number, for an input [positions,channels]");
+  CHECK(refusal(network({layer("conv_0", layers::Conv{4, {3}})}), image, labels) ==
+        "conv_0 takes sequences [positions,channels] with this kernel_size; its input is f32[4,4,2] | a kernel_size of "
+        "two numbers slides over height and width");
+  const layers::MaxPool pool{{2}, {2}, {layers::PaddingKind::causal, {}}};
+  CHECK(refusal(network({layer("pool", pool)}), sequence, labels) ==
+        "pool has padding CAUSAL, which is for conv over positions | padding: SAME or VALID");
+  CHECK(refusal(network({layer("pool", layers::MaxPool{{9}, {1}})}), sequence, labels) ==
+        "pool has window_shape [9] with padding VALID, which does not fit into its input f32[7,6] | use a smaller "
+        "window_shape, padding: SAME, or fewer pooling layers before it");
+}
+
+TEST_CASE("a flattened sequence of windows has its channels first in PyTorch, and no other sequence", "[layers]") {
+  const auto image_of_kernel = [](const std::vector<layers::Layer>& list) {
+    return model::make_model(network(list), {DType::f32, {7, 6}}, labels).parameters.end()[-2].image;
+  };
+  const layers::Layer flatten = layer("flatten", layers::Flatten{}), dense = layer("dense", layers::Dense{3});
+  const layers::Layer conv = layer("conv_0", layers::Conv{4, {3}}), relu = layer("relu", layers::Relu{});
+  CHECK(image_of_kernel({conv, relu, flatten, dense}) == Shape{1, 7, 4});
+  CHECK(image_of_kernel({flatten, dense}).empty());
+  CHECK(image_of_kernel({conv, layer("wide", layers::Dense{5}), flatten, dense}).empty());
+}
+
 TEST_CASE("layers of images refuse other inputs", "[layers]") {
   CHECK(refusal(network({layer("pool", layers::AvgPool{{2, 2}, {2, 2}})}), {DType::f32, {4}}, labels) ==
         "pool takes images [height,width,channels]; its input is f32[4] | move flatten and dense layers after the "

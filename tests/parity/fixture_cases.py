@@ -39,6 +39,11 @@ def images(layers, optimizer=SGD, rate=0.02, **more):
     return classes([*layers, "flatten", dense_layer(3)], optimizer, rate, **{"data": "images", **more})
 
 
+def signals(layers, *more, **options):
+    """Sequences [21, 4] of the images' numbers."""
+    return images([{"reshape": {"shape": [21, 4]}}, *layers], *more, **options)
+
+
 def convolution(features, kernel_size, **options):
     return {"conv": {"features": features, "kernel_size": kernel_size, **options}}
 
@@ -130,6 +135,12 @@ def make_cases() -> dict:
         "max_pool_explicit_padding": images(
             [convolution(4, [3, 3]), "gelu", pool("max_pool", [3, 3], [2, 3], padding=[[1, 0], [2, 1]])]),
         "max_pool_with_gaps": images([convolution(4, [3, 3]), pool("max_pool", [2, 1], [3, 2])]),
+        "conv_of_sequences": signals([convolution(6, [3], kernel_dilation=[2]), "relu",
+                                      pool("max_pool", [2], [2], padding="SAME"),
+                                      convolution(4, [4], strides=[2], padding=[[1, 2]])]),
+        "conv_causal_masked": signals([convolution(8, [3], padding="CAUSAL", kernel_dilation=[2]), "gelu",
+                                       convolution(8, [2], padding="CAUSAL", strides=[2], feature_group_count=4),
+                                       pool("avg_pool", [3], [2], padding=[[1, 0]])], ADAM, 0.005, **MASKED),
         "conv_dilation": images([convolution(4, [3, 2], kernel_dilation=[2, 3]), "relu"]),
         "conv_dilation_strides": images(
             [convolution(3, [2, 3], kernel_dilation=[3, 1], strides=[2, 1], padding="VALID"), "tanh"]),

@@ -83,12 +83,28 @@ class Checker {
     Node result = empty_at(at, Kind::map);
     result.fallback = value.fallback;
     const Names meant = refuse_unknown(key, value);
-    for (const Key* other : children(key)) add_child(*other, at, value, meant, result);
+    for (const Key* other : children(key)) {
+      if (other->as_long_as.empty()) {
+        add_child(*other, at, value, meant, result);
+      } else {
+        add_child(with_length(*other, value), at, value, meant, result);
+      }
+    }
     return result;
   }
 
  private:
   using Names = std::set<std::string, std::less<>>;
+
+  // A key of a list with as many items as the key of the same map that it is as long as, if that has a list which fits.
+  static Key with_length(Key key, const Node& map) {
+    const Node* const other = map.find(key.as_long_as);
+    const std::size_t items = other == nullptr ? 0 : other->items.size();
+    if (items < key.least_length || items > key.length) return key;
+    key.length = items;
+    key.least_length = 0;
+    return key;
+  }
 
   // Checks one key of a map, or fills in its default. `meant` maps unknown keys to the keys that were probably meant.
   void add_child(const Key& key, const Node& at, const Node& value, const Names& meant, Node& result) const {
@@ -122,6 +138,7 @@ class Checker {
     }
     if (key.fallback.empty()) return;
     Node value = parse_own(std::string(key.fallback));
+    if (!key.as_long_as.empty() && value.items.size() > key.length) value.items.resize(key.length);
     move_to(value, at);
     Node label = scalar_at(at, name);
     label.fallback = value.fallback = true;

@@ -68,14 +68,30 @@ Node with_text(const Node& value, std::string text) {
   return result;
 }
 
+std::string list_of(const Key& key, const std::string& item) {
+  if (key.length == 0) return "a list of " + item + "s";
+  std::string count = std::to_string(key.length);
+  if (key.least_length > 0) {
+    count = std::to_string(key.least_length) + (key.least_length + 1 == key.length ? " or " : " to ") + count;
+  }
+  return "a list of " + count + " " + item + (key.length == 1 ? "" : "s");
+}
+
+Node check_list(const Key& key, const Node& value, const Reporter& reporter, const CheckItem& each) {
+  const std::size_t items = value.items.size();
+  const bool fits = key.least_length > 0 && items >= key.least_length && items <= key.length;
+  return check_list(key, value, fits ? 0 : key.length, reporter, each);
+}
+
 Node check_list(const Key& key, const Node& value, std::size_t length, const Reporter& reporter,
                 const CheckItem& each) {
   if (!value.is(Kind::sequence)) return wrong_value(key, value, reporter);
   if (length != 0 && value.items.size() != length) {
+    const bool follows = !key.as_long_as.empty() && key.least_length == 0;
     return reporter.report(
         value,
         std::string(key.name()) + " takes " + takes(key) + ", not a list of " + std::to_string(value.items.size()),
-        example_of(key));
+        follows ? "as many as " + std::string(key.as_long_as) + " has" : example_of(key));
   }
   Node result = empty_at(value, Kind::sequence);
   for (const Node& item : value.items) {

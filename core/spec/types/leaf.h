@@ -36,9 +36,14 @@ Node with_value(const Node& value, std::string text, T parsed) {
   return result;
 }
 
+// "a list of 2 integers", "a list of 1 or 2 integers": as many as the key takes.
+std::string list_of(const Key& key, const std::string& item);
+
 // Checks a list of `length` items (0: any number), each of them by `each`. One invalid item makes it invalid.
 using CheckItem = std::function<Node(const Node& item)>;
 Node check_list(const Key& key, const Node& value, std::size_t length, const Reporter& reporter, const CheckItem& each);
+// The same of as many items as the key takes.
+Node check_list(const Key& key, const Node& value, const Reporter& reporter, const CheckItem& each);
 // The same for any number of items; a scalar counts as a list of one.
 Node check_list_or_one(const Key& key, const Node& value, const Reporter& reporter, const CheckItem& each);
 

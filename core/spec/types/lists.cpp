@@ -13,13 +13,10 @@ namespace {
 
 using Kind = Node::Kind;
 
-std::string integers_text(const Key& key) {
-  const std::string count = key.length == 0 ? "" : std::to_string(key.length) + " ";
-  return "a list of " + count + "integers" + range_of(key, true);
-}
+std::string integers_text(const Key& key) { return list_of(key, "integer") + range_of(key, true); }
 
 std::string integers_schema(const Key& key, Definitions& /*named*/) {
-  return schema::list_of(schema::integer(key), key.length, key.length);
+  return schema::list_of(schema::integer(key), key.least_length > 0 ? key.least_length : key.length, key.length);
 }
 
 Node check_integers(const Key& key, const Node& value, const Reporter& reporter) {
@@ -32,8 +29,7 @@ Node check_integers(const Key& key, const Node& value, const Reporter& reporter)
       return misspelt_value(key, value, "[" + join(all, ", ") + "]", reporter);
     }
   }
-  return check_list(key, value, key.length, reporter,
-                    [&](const Node& item) { return check_integer(key, item, reporter); });
+  return check_list(key, value, reporter, [&](const Node& item) { return check_integer(key, item, reporter); });
 }
 
 std::string numbers_text(const Key& key) {

@@ -1,5 +1,10 @@
 #include "core/spec/types/padding.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/base/text.h"
 #include "core/spec/types/leaf.h"
 #include "core/spec/types/number.h"
 #include "core/spec/types/schema_text.h"
@@ -9,24 +14,28 @@ namespace {
 
 using Kind = Node::Kind;
 
+constexpr std::array<std::pair<const char*, PaddingKind>, 3> names = {
+    {{"SAME", PaddingKind::same}, {"VALID", PaddingKind::valid}, {"CAUSAL", PaddingKind::causal}}};
+
 std::string padding_text(const Key& key) {
-  return "SAME, VALID or a list of two pairs of integers" + range_of(key, true);
+  return "SAME, VALID, CAUSAL or " + list_of(key, "pair") + " of integers" + range_of(key, true);
 }
 
 std::string padding_schema(const Key& key, Definitions& /*named*/) {
   const std::string pair = schema::list_of(schema::integer(key), 2, 2);
-  return schema::any_of({schema::words({"SAME", "VALID"}), schema::list_of(pair, 2, 2)});
+  return schema::any_of({schema::words({"SAME", "VALID", "CAUSAL"}),
+                         schema::list_of(pair, key.least_length > 0 ? key.least_length : key.length, key.length)});
 }
 
 Node check_padding(const Key& key, const Node& value, const Reporter& reporter) {
   if (value.is(Kind::scalar)) {
-    if (value.text == "SAME" || value.text == "VALID") return value;
-    if (value.text == "same" || value.text == "valid") {
-      return misspelt_value(key, value, value.text == "same" ? "SAME" : "VALID", reporter);
+    for (const auto& [name, kind] : names) {
+      if (value.text == name) return value;
+      if (letters_of(value.text) == letters_of(name)) return misspelt_value(key, value, name, reporter);
     }
     return wrong_value(key, value, reporter);
   }
-  return check_list(key, value, 2, reporter, [&](const Node& pair) {
+  return check_list(key, value, reporter, [&](const Node& pair) {
     return check_list(key, pair, 2, reporter, [&](const Node& item) { return check_integer(key, item, reporter); });
   });
 }
@@ -38,7 +47,8 @@ constinit const Type Takes<Padding>::type{padding_text, padding_schema, check_pa
 void Takes<Padding>::store(const Node& value, Padding& out) {
   out.amounts.clear();
   if (value.is(Kind::scalar)) {
-    out.kind = value.text == "SAME" ? PaddingKind::same : PaddingKind::valid;
+    out.kind =
+        std::find_if(names.begin(), names.end(), [&](const auto& known) { return value.text == known.first; })->second;
     return;
   }
   out.kind = PaddingKind::explicit_;
