@@ -64,6 +64,10 @@ NETWORKS = {
         {position_embedding: {length: 13}}, {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, {take: first},
         {dense: 5}""",
     "rows of a picture": "{conv: {features: 3, kernel_size: [3, 3]}}, {take: 7}, {take: last}, {dense: 5}",
+    "windows over positions": """{reshape: [77, 8]}, {conv: {features: 6, kernel_size: [3], padding: CAUSAL}}, relu,
+        {conv: {features: 8, kernel_size: [4], strides: [2], kernel_dilation: [2], feature_group_count: 2}}, tanh,
+        {max_pool: {window_shape: [3], strides: [2], padding: SAME}},
+        {avg_pool: {window_shape: [2], strides: [1], padding: [[1, 0]], count_include_pad: false}}, flatten, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -318,7 +322,11 @@ class Tree:
             return pick([f"{{dense: {shape[0]}}}", f"{{swiglu: {pick([3, 6])}}}"]), shape
         if len(shape) == 2:
             heads, flags = pick([1, 2, 4]), ["true", "false"]
+            over = f"[{pick([1, 2, 3])}], strides: [{strides[0]}]"
+            smaller, padding = -(-shape[0] // strides[0]), pick(["SAME", "CAUSAL"])
             return pick([
+                (f"{{conv: {{features: 6, kernel_size: {over}, padding: {padding}}}}}", [smaller, 6]),
+                (f"{{max_pool: {{window_shape: {over}, padding: SAME}}}}", [smaller, shape[1]]),
                 ("flatten", [shape[0] * shape[1]]), ("{take: last}", shape[1:]), ("class_token", [shape[0] + 1, shape[1]]),
                 ("{transpose: [1, 0]}", shape[::-1]),
                 ("{dense: 8}", [shape[0], 8]), ("{swiglu: 5}", shape),

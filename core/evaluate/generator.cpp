@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/data/texts/text_source.h"
 #include "core/evaluate/trained_members.h"
+#include "core/layers/conv.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/setup/looking_ahead.h"
@@ -72,6 +73,10 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
   if (text.tokens == data::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
 
+  // Attention keeps keys and values of the positions before. A convolution would have to read them again.
+  const auto is_conv = [](const layers::Layer& layer) { return layer.kind.as<layers::Conv>() != nullptr; };
+  has_memory_ = layers::find_layer(spec.model.layers, is_conv) == nullptr;
+
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();
   mesh.blocks.reset();
@@ -113,8 +118,8 @@ std::span<const float> Generator::logits_after(std::span<const std::int32_t> tok
   const std::span<const std::int32_t> seen =
       tokens.subspan(static_cast<std::size_t>(forgotten(std::ssize(tokens), positions_)));
   const std::size_t known = in_memory_.size();
-  const bool continues =
-      known > 0 && seen.size() == known + 1 && std::equal(in_memory_.begin(), in_memory_.end(), seen.begin());
+  const bool continues = has_memory_ && known > 0 && seen.size() == known + 1 &&
+                         std::equal(in_memory_.begin(), in_memory_.end(), seen.begin());
   in_memory_.clear();  // until the module has run
   if (continues) {
     run_next(seen.back(), known);

@@ -55,6 +55,7 @@ class Generator {
   std::int64_t positions_ = 0, outputs_ = 0, vocabulary_ = 0;
   std::optional<std::int64_t> end_token_;
   std::unique_ptr<Module> module_;
+  bool has_memory_ = false;              // whether all that layers read of positions before is in the module
   std::vector<std::int32_t> in_memory_;  // the tokens whose keys and values are in the module, from position 0 on
   std::vector<float> logits_;
 };

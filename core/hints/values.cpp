@@ -91,9 +91,9 @@ constexpr HintRow value_rows[] = {
     {"layer", "view unflatten", "reshape", ""},
     {"layer", "dropout2d spatial_dropout spatial_dropout2d", "", "the nearest is dropout, which drops single values"},
     {"layer", "identity noop", "", "leave the layer out"},
-    {"layer", "conv1d causal_conv causal_conv1d", "conv",
-     "For example conv: {features: 8, kernel_size: [3]}, with padding: CAUSAL where no position may see those after "
-     "it"},
+    {"layer", "conv1d", "conv", "For example conv: {features: 8, kernel_size: [3]}"},
+    {"layer", "causal_conv causal_conv1d", "conv",
+     "For example conv: {features: 8, kernel_size: [3], padding: CAUSAL}"},
     {"layer", "max_pool1d max_pooling1d", "max_pool", "For example max_pool: {window_shape: [2], strides: [2]}"},
     {"layer", "avg_pool1d average_pooling1d", "avg_pool", "For example avg_pool: {window_shape: [2], strides: [2]}"},
     {"layer", "conv3d max_pool3d avg_pool3d", "",
@@ -159,7 +159,7 @@ constexpr HintRow value_rows[] = {
      "softmax_cross_entropy takes logits, so a model for training needs neither softmax nor log_softmax at its end"},
     {"layer", "hardswish hard_swish mish prelu selu celu relu6 glu hardtanh softsign", "",
      "the nearest are silu, gelu, leaky_relu and elu"},
-    {"layer", "max_pool1d max_pool3d avg_pool1d avg_pool3d global_max_pool globalmaxpooling2d", "",
+    {"layer", "global_max_pool globalmaxpooling2d", "",
      "max_pool and avg_pool are over height and width; a window of the whole image pools all of it"},
 
     {"optimizer", "name type kind class_name target class", "", "the kind is itself the key: write '{}:' in its place"},

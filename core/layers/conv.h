@@ -50,6 +50,7 @@ struct Conv {
             &Conv::padding,
             {.path = "padding",
              .high = 65536,
+             .words = {"SAME", "VALID", "CAUSAL"},
              .length = 2,
              .least_length = 1,
              .as_long_as = "kernel_size",

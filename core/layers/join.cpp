@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/equations/arithmetic.h"
+#include "core/layers/window.h"
 
 namespace pmaptrain::layers {
 namespace {
@@ -63,6 +64,10 @@ void join_children(Node& node, Join join, Shape output) {
   const bool is_one_image = is_image && std::all_of(node.children.begin(), node.children.end(), is_first_image);
   node.image = is_one_image ? node.children.front().image : Shape();
   node.output = std::move(output);
+  const auto has_image = [](const Node& branch) { return !branch.image.empty(); };
+  if (node.output.size() == 2 && std::all_of(node.children.begin(), node.children.end(), has_image)) {
+    node.image = image_of_windows(node.output);  // sequences of windows
+  }
   node.apply = [join](const LayerCall& call, Value x) {
     Builder& b = call.b;
     std::vector<Value> parts;

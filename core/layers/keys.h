@@ -70,6 +70,7 @@ inline Key window_strides() {
 inline Key window_padding(std::string_view meaning) {
   return {.path = "padding",
           .high = 65536,
+          .words = {"SAME", "VALID"},
           .length = 2,
           .least_length = 1,
           .as_long_as = "window_shape",

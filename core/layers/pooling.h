@@ -43,7 +43,7 @@ struct MaxPool {
          .meaning = "The maximum of each window.",
          .example = "- max_pool: {window_shape: [2, 2], strides: [2, 2]}"},
         field(&MaxPool::window_shape, layers::window_shape()), field(&MaxPool::strides, window_strides()),
-        field(&MaxPool::padding, window_padding("As for conv, without CAUSAL; padding counts as -infinity.")));
+        field(&MaxPool::padding, window_padding("As for conv, except CAUSAL; padding counts as -infinity.")));
   }
   static constexpr bool looks_ahead = true;
 
@@ -65,7 +65,7 @@ struct AvgPool {
          .meaning = "The mean of each window.",
          .example = "- avg_pool: {window_shape: [2, 2], strides: [2, 2]}"},
         field(&AvgPool::window_shape, layers::window_shape()), field(&AvgPool::strides, window_strides()),
-        field(&AvgPool::padding, window_padding("As for conv, without CAUSAL.")),
+        field(&AvgPool::padding, window_padding("As for conv, except CAUSAL.")),
         field(&AvgPool::count_include_pad,
               {.path = "count_include_pad",
                .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/layers/conv.h"
+#include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
 #include "core/layers/reshape.h"
 #include "tests/catch.h"
@@ -170,6 +171,9 @@ TEST_CASE("a flattened sequence of windows has its channels first in PyTorch, an
   const layers::Layer flatten = layer("flatten", layers::Flatten{}), dense = layer("dense", layers::Dense{3});
   const layers::Layer conv = layer("conv_0", layers::Conv{4, {3}}), relu = layer("relu", layers::Relu{});
   CHECK(image_of_kernel({conv, relu, flatten, dense}) == Shape{1, 7, 4});
+  const layers::Layer both = layer("both", layers::Parallel{{{"skip", {}}, {"deep", {conv}}}, layers::Join::concat});
+  CHECK(image_of_kernel({conv, both, flatten, dense}) == Shape{1, 7, 8});
+  CHECK(image_of_kernel({both, flatten, dense}).empty());  // the input is no sequence of windows
   CHECK(image_of_kernel({flatten, dense}).empty());
   CHECK(image_of_kernel({conv, layer("wide", layers::Dense{5}), flatten, dense}).empty());
 }

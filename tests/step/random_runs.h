@@ -100,9 +100,10 @@ class RunWriter {
     const std::uint32_t kind = below(4);
     if (kind == 0) {
       const std::uint32_t width = 4 * (1 + below(8));
-      return "{reshape: {shape: [" + number(height_) + ", " + number(width_) + "]}}, {dense: " + number(width) +
-             "}, {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, " + layers(width, 1) +
-             "global_avg_pool, {dense: 3}";
+      const std::string conv = any({"", "{conv: {features: 5, kernel_size: [2], padding: CAUSAL}}, "});
+      return "{reshape: {shape: [" + number(height_) + ", " + number(width_) + "]}}, " + conv +
+             "{dense: " + number(width) + "}, {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, " +
+             layers(width, 1) + "global_avg_pool, {dense: 3}";
     }
     const std::uint32_t width = below(5) == 0 ? 130 + below(300) : 2 + below(30);
     std::string list;

@@ -18,18 +18,18 @@ constexpr std::array<std::pair<const char*, PaddingKind>, 3> names = {
     {{"SAME", PaddingKind::same}, {"VALID", PaddingKind::valid}, {"CAUSAL", PaddingKind::causal}}};
 
 std::string padding_text(const Key& key) {
-  return "SAME, VALID, CAUSAL or " + list_of(key, "pair") + " of integers" + range_of(key, true);
+  return join(key.words, ", ") + " or " + list_of(key, "pair") + " of integers" + range_of(key, true);
 }
 
 std::string padding_schema(const Key& key, Definitions& /*named*/) {
   const std::string pair = schema::list_of(schema::integer(key), 2, 2);
-  return schema::any_of({schema::words({"SAME", "VALID", "CAUSAL"}),
+  return schema::any_of({schema::words(key.words),
                          schema::list_of(pair, key.least_length > 0 ? key.least_length : key.length, key.length)});
 }
 
 Node check_padding(const Key& key, const Node& value, const Reporter& reporter) {
   if (value.is(Kind::scalar)) {
-    for (const auto& [name, kind] : names) {
+    for (const std::string& name : key.words) {
       if (value.text == name) return value;
       if (letters_of(value.text) == letters_of(name)) return misspelt_value(key, value, name, reporter);
     }
