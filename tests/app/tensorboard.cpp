@@ -77,7 +77,7 @@ TEST_CASE("train.tensorboard may change when a run is resumed", "[app]") {
 TEST_CASE("each member of an ensemble has event files of its own", "[app]") {
   const TemporaryFolder folder;
   run_in(folder, {"--max-steps", "4", "--set", "mesh.axes=[{trials: 3}, {devices: 4}]", "--set",
-               "ensemble={axis: trials, vary: {seed: [0, 1, 2]}}"});
+                  "ensemble={axis: trials, vary: {seed: [0, 1, 2]}}"});
   CHECK(files_in(folder / "run/tensorboard").empty());
   for (const char* const member : {"member-0", "member-1", "member-2"}) {
     CHECK(files_in(fs::path(folder / "run/tensorboard") / member).size() == 1);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -189,38 +188,16 @@ void EmulatedDevice::reduce(Stream stream, Reduction reduce, DType dtype, std::s
             describe(std::string("reduce to the ") + reduction_names[static_cast<std::size_t>(reduce)], stream),
             {},
             {}};
-  if (all.size() > most_reduced) fail_running(*work.what + ": " + std::to_string(all.size()) + " at once");
-  const auto taken = std::accumulate(tree.begin(), tree.end(), std::int64_t{0},
-                                     [](std::int64_t sum, const TreeNode& node) { return sum + node.operands; });
-  const auto bytes_of = [dtype](const gpu::Addends& group) {
-    return size_of(dtype) * static_cast<std::size_t>(group.elements);
-  };
-  const auto arrays_of = [](const gpu::Addends& group) {
-    std::vector<const std::byte*> arrays;
-    for (std::int64_t i = 0; i < group.arrays.count; ++i) arrays.push_back(group.from + group.arrays.offset(i));
-    return arrays;
-  };
+  check_groups(*work.what, all, dtype, tree);
   for (const gpu::Addends& group : all) {
-    if (taken != group.arrays.count || tree.size() > most_nodes) {
-      fail_running(*work.what + ": a tree of " + std::to_string(tree.size()) + " nodes takes " + std::to_string(taken) +
-                   " of " + std::to_string(group.arrays.count) + " arrays");
-    }
-    for (const std::byte* const array : arrays_of(group)) work.accesses.reads.push_back({array, bytes_of(group)});
-    work.accesses.writes.push_back({group.to, bytes_of(group)});
-    for (const gpu::Addends& other : all) {
-      if (&other != &group && overlap({other.to, bytes_of(other)}, {group.to, bytes_of(group)}))
-        fail_running(*work.what + " writes two results to the same place");
-      for (const std::byte* const array : arrays_of(other)) {
-        const bool in_place = &other == &group && array == group.to;
-        if (!in_place && overlap({array, bytes_of(other)}, {group.to, bytes_of(group)}))
-          fail_running(*work.what + " writes over part of what it reads");
-      }
-    }
+    for (const std::byte* const array : arrays_of(group))
+      work.accesses.reads.push_back({array, bytes_of(group, dtype)});
+    work.accesses.writes.push_back({group.to, bytes_of(group, dtype)});
   }
   work.run = [=, what = work.what, groups = std::vector(all.begin(), all.end()),
               nodes = std::vector(tree.begin(), tree.end())](const Call&, Clock&) {
     for (const gpu::Addends& group : groups) {
-      const auto reduced = reduce_arrays(*what, reduce, dtype, bytes_of(group), arrays_of(group), nodes);
+      const auto reduced = reduce_arrays(*what, reduce, dtype, bytes_of(group, dtype), arrays_of(group), nodes);
       if (!reduced.empty()) std::memcpy(group.to, reduced.data(), reduced.size());
     }
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,19 +14,20 @@
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/kernel_grad.h"
 #include "core/ops/matmul/matmul.h"
+#include "tests/emulated_gpu/memory.h"
 
 namespace pmaptrain::emulation {
 namespace {
 
 // What one call of a library computes: an op, `batch` times. An operand that is not stacked is the same each time.
-struct Call {
+struct LibraryCall {
   Op op;
   std::vector<Type> operands, results;
   std::int64_t batch = 1;
   std::vector<bool> stacked = {};
 };
 
-RunCommand run_calls(const Call& call, std::int64_t calls, const GpuRequest& request) {
+RunCommand run_calls(const LibraryCall& call, std::int64_t calls, const GpuRequest& request) {
   const std::shared_ptr<CpuKernel> kernel = make_reference_kernel(
       call.op.shared(), kernels_of(call.op).reference,
       {.operands = call.operands, .results = call.results, .devices = call.batch, .stacked = call.stacked});
@@ -78,7 +80,7 @@ RunCommand with_rounded_result(RunCommand run, const GpuRequest& request) {
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
   const auto& [m, n, k, transpose_a, transpose_b, relu, operands, result, bias, batch, calls, a_stride, b_stride,
                bias_stride, column_sums] = product;
-  Call call{ops::Matmul{transpose_a, transpose_b, relu, {}}, {}, {Type{result, {m, n}, {}}}, batch, {}};
+  LibraryCall call{ops::Matmul{transpose_a, transpose_b, relu, {}}, {}, {Type{result, {m, n}, {}}}, batch, {}};
   if (column_sums) {
     if (!transpose_a || transpose_b || relu || bias) fail_running("no op gives this product and sums of columns");
     call.op = ops::MatmulKernelGrad{};
@@ -104,7 +106,7 @@ RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
   const Type kernel{kind == GpuConv::Kind::kernel_grad ? result : operands, kernel_shape, {}};
   std::vector<Type> biases;
   if (bias) biases.push_back({*bias, {y_shape[3]}, {}});
-  Call call{ops::Conv{strides, padding, relu, dilation, groups, {}}, {x, kernel}, {y}};
+  LibraryCall call{ops::Conv{strides, padding, relu, dilation, groups, {}}, {x, kernel}, {y}};
   switch (kind) {
     case GpuConv::Kind::forward: call.operands.insert(call.operands.end(), biases.begin(), biases.end()); break;
     case GpuConv::Kind::input_grad:
@@ -131,12 +133,45 @@ RunCommand run_by_library(const GpuAttention& attention, const GpuRequest& reque
   const auto& [kind, examples, queries, keys, heads, width, causal, deterministic, calls] = attention;
   const Type q{DType::bf16, {examples, queries, heads, width}, {}}, k{DType::bf16, {examples, keys, heads, width}, {}};
   const Type lse{DType::f32, {examples, queries, heads}, {}};
-  Call call{ops::Attention{causal}, {q, k, k}, {q, lse}, calls};
+  LibraryCall call{ops::Attention{causal}, {q, k, k}, {q, lse}, calls};
   if (kind == GpuAttention::Kind::gradient) {
     call = {ops::AttentionGrad{causal}, {q, k, k, q, lse, q}, {q, k, k}, calls};
   }
   call.stacked.assign(call.operands.size(), true);
   return run_calls(call, 1, request);
+}
+
+std::vector<const std::byte*> arrays_of(const gpu::Addends& group) {
+  std::vector<const std::byte*> arrays;
+  for (std::int64_t i = 0; i < group.arrays.count; ++i) arrays.push_back(group.from + group.arrays.offset(i));
+  return arrays;
+}
+
+std::size_t bytes_of(const gpu::Addends& group, DType dtype) {
+  return size_of(dtype) * static_cast<std::size_t>(group.elements);
+}
+
+void check_groups(const std::string& what, std::span<const gpu::Addends> all, DType dtype,
+                  std::span<const TreeNode> tree) {
+  if (all.size() > gpu::Device::most_reduced) fail_running(what + ": " + std::to_string(all.size()) + " at once");
+  const auto taken = std::accumulate(tree.begin(), tree.end(), std::int64_t{0},
+                                     [](std::int64_t sum, const TreeNode& node) { return sum + node.operands; });
+  for (const gpu::Addends& group : all) {
+    if (taken != group.arrays.count || tree.size() > gpu::Device::most_nodes) {
+      fail_running(what + ": a tree of " + std::to_string(tree.size()) + " nodes takes " + std::to_string(taken) +
+                   " of " + std::to_string(group.arrays.count) + " arrays");
+    }
+    const Range result{group.to, bytes_of(group, dtype)};
+    for (const gpu::Addends& other : all) {
+      if (&other != &group && overlap({other.to, bytes_of(other, dtype)}, result))
+        fail_running(what + " writes two results to the same place");
+      for (const std::byte* const array : arrays_of(other)) {
+        const bool in_place = &other == &group && array == group.to;
+        if (!in_place && overlap({array, bytes_of(other, dtype)}, result))
+          fail_running(what + " writes over part of what it reads");
+      }
+    }
+  }
 }
 
 std::vector<std::byte> reduce_arrays(const std::string& what, gpu::Device::Reduction reduce, DType dtype,

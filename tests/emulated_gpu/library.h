@@ -20,6 +20,14 @@ RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request);
 RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request);
 RunCommand run_by_library(const GpuAttention& attention, const GpuRequest& request);
 
+// The arrays of a group, and the bytes of each.
+std::vector<const std::byte*> arrays_of(const gpu::Addends& group);
+std::size_t bytes_of(const gpu::Addends& group, DType dtype);
+// Throws Error (failed) unless Device::reduce() may be called with these groups: as many arrays as the tree takes, and
+// no result where another one, or what is read, is.
+void check_groups(const std::string& what, std::span<const gpu::Addends> all, DType dtype,
+                  std::span<const TreeNode> tree);
+
 // The sum or extreme of whole arrays of `bytes` bytes, in the order in which they are given, or in that of `tree` where
 // it has nodes. Throws Error (failed), which begins with `what`, where the values are no numbers that can be reduced
 // so.
