@@ -86,6 +86,9 @@ train: {duration: 3 epochs}
 
 # Layers of sequences of 9 tokens, of which each has 5 outputs in the end.
 SEQUENCES = {
+    "windows": """{embedding: {num_embeddings: 31, features: 8}}, {conv: {features: 6, kernel_size: [4], padding: CAUSAL}},
+        relu, {conv: {features: 8, kernel_size: [2]}}, {max_pool: {window_shape: [2], strides: [1], padding: SAME}},
+        global_avg_pool, {dense: 5}""",
     "attention": """{name: tokens, embedding: {num_embeddings: 31, features: 8}}, {position_embedding: {length: 12}},
         {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, {residual: {layers: [layer_norm, {swiglu: 12}]}},
         layer_norm, {attend: {embedding: tokens}}, global_avg_pool, {dense: 5}""",

@@ -41,6 +41,7 @@ class LengthComparison {
       const bool is_slice = other != shorter_.equations.end() && other->op.as<ops::Slice>() != nullptr;
       if (is_slice && equation.op.as<ops::Slice>() == nullptr) ++other;
       if (other == shorter_.equations.end() || other->op.name() != equation.op.name()) return std::nullopt;
+      if (skips_positions(equation)) return std::nullopt;
       for (std::size_t i = 0; i < equation.results.size(); ++i) {
         if (!compare(equation.results[i], other->results[i])) return std::nullopt;
       }
@@ -50,6 +51,18 @@ class LengthComparison {
   }
 
  private:
+  // Whether windows slide over the length by more than one position: these give two lengths the same size.
+  bool skips_positions(const Equation& equation) const {
+    std::vector<std::int64_t> strides;
+    if (const auto* const conv = equation.op.as<ops::Conv>()) strides = conv->strides;
+    if (const auto* const pool = equation.op.as<ops::MaxPool>()) strides = pool->strides;
+    if (const auto* const pool = equation.op.as<ops::AvgPool>()) strides = pool->strides;
+    for (std::size_t d = 0; d < strides.size(); ++d) {
+      if (strides[d] > 1 && dims_[static_cast<std::size_t>(equation.operands.front().id)][d + 1]) return true;
+    }
+    return false;
+  }
+
   bool compare(Value value, Value other) {
     const Shape &shape = program_.type(value).shape, &shorter = shorter_.type(other).shape;
     if (shape.size() != shorter.size()) return false;

@@ -320,6 +320,19 @@ TEST_CASE("the last position of sequences of any length is counted from their en
   CHECK(start.front() == (take.position.is_last ? -1 : 5));
 }
 
+TEST_CASE("the length of sequences is open behind windows that slide by one position", "[exports]") {
+  layers::Conv conv{4, {3}};
+  conv.strides = {GENERATE(1, 2)};
+  const std::int64_t length = GENERATE(6, 7);
+  const Zeros zeros(
+      model::make_model(network({layer("tokens", layers::Embedding{9, 4}), layer("conv_0", conv),
+                                 layer("pool", layers::GlobalAvgPool{}), layer("head", layers::Dense{3})}),
+                        {DType::i32, {length}}, labels));
+  onnx::Graph graph;
+  exports::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  CHECK(shown(graph.inputs()) == "inputs 6 [" + (conv.strides.front() == 1 ? "-1" : std::to_string(length)) + "]\n");
+}
+
 TEST_CASE("the length of sequences is open where each layer takes any", "[exports]") {
   layers::Attention attention;
   attention.heads = 2;
