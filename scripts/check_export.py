@@ -68,6 +68,8 @@ NETWORKS = {
         {conv: {features: 8, kernel_size: [4], strides: [2], kernel_dilation: [2], feature_group_count: 2}}, tanh,
         {max_pool: {window_shape: [3], strides: [2], padding: SAME}},
         {avg_pool: {window_shape: [2], strides: [1], padding: [[1, 0]], count_include_pad: false}}, flatten, {dense: 5}""",
+    "upsampled": """{conv: {features: 4, kernel_size: [3, 3], strides: [2, 2]}}, {upsample: {scale: 3, method: bilinear}},
+        {conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, relu, {upsample: 2}, global_max_pool, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -309,7 +311,8 @@ class Tree:
         for _ in range(random.randrange(2, 7)):
             text, shape = self.layer(shape, 2)
             layers.append(text)
-        end = "global_avg_pool" if len(shape) > 1 and random.random() < 0.5 else "flatten"
+        pools = ["global_avg_pool", "global_max_pool"]
+        end = random.choice(pools) if len(shape) > 1 and random.random() < 0.5 else "flatten"
         self.text = ", ".join([*layers, end, "{dense: 5}"])
 
     def layer(self, shape, depth):
@@ -330,6 +333,7 @@ class Tree:
             return pick([
                 (f"{{conv: {{features: 6, kernel_size: {over}, padding: {padding}}}}}", [smaller, 6]),
                 (f"{{max_pool: {{window_shape: {over}, padding: SAME}}}}", [smaller, shape[1]]),
+                (f"{{upsample: {{scale: 2, method: {pick(['nearest', 'bilinear'])}}}}}", [2 * shape[0], shape[1]]),
                 ("flatten", [shape[0] * shape[1]]), ("{take: last}", shape[1:]), ("class_token", [shape[0] + 1, shape[1]]),
                 ("{transpose: [1, 0]}", shape[::-1]),
                 ("{dense: 8}", [shape[0], 8]), ("{swiglu: 5}", shape),
@@ -343,6 +347,7 @@ class Tree:
             (f"{{conv: {{features: {features}, kernel_size: {window}, use_bias: false}}}}", [*smaller, features]),
             (f"{{max_pool: {{window_shape: {window}}}}}", [*smaller, shape[2]]),
             (f"{{avg_pool: {{window_shape: {window}}}}}", [*smaller, shape[2]]),
+            (f"{{upsample: {{scale: 2, method: {pick(['nearest', 'bilinear'])}}}}}", [2 * shape[0], 2 * shape[1], shape[2]]),
             (f"{{group_norm: {{num_groups: {pick([1, shape[2]])}}}}}", shape),
             (f"{{reshape: [{shape[0] * shape[1]}, {shape[2]}]}}", [shape[0] * shape[1], shape[2]]),
             ("{dense: 4}", [*shape[:2], 4])])

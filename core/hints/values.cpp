@@ -102,9 +102,7 @@ constexpr HintRow value_rows[] = {
     {"layer",
      "conv_transpose conv2d_transpose conv_transpose2d conv_transposed transposed_conv transposed_conv2d deconv "
      "deconvolution",
-     "",
-     "there is no transposed convolution, and no layer that enlarges images: conv and pooling keep their size or "
-     "shrink them; an image of any size is made by dense and reshape: [height, width, channels]"},
+     "", "there is no transposed convolution; upsample: 2 enlarges images, with a conv behind it"},
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
      "a depthwise convolution is conv with feature_group_count equal to its input channels"},
     {"layer", "lstm gru rnn simple_rnn bidirectional", "", no_recurrent},
@@ -150,17 +148,15 @@ constexpr HintRow value_rows[] = {
     {"join", "mean average max maximum", "", "there are concat, add and multiply; add is the mean times the branches"},
     {"layer", "cls_token cls class_embedding", "class_token", ""},
     {"layer", "select first_token last_token take_first take_last pooler", "take", "For example take: first"},
-    {"layer", "upsample upsampling upsampling2d upsample2d interpolate resize", "",
-     "no layer enlarges images; an image of any size is made by dense and reshape: [height, width, channels]"},
+    {"layer", "upsampling upsampling1d upsampling2d upsample2d upsample_nearest upsample_bilinear interpolate resize",
+     "upsample", "For example upsample: {scale: 2, method: bilinear}"},
     {"layer", "unet u_net", "",
-     "its levels are parallel with join: concat, one inside of another; but no layer enlarges images: an image of any "
-     "size is made by dense and reshape: [height, width, channels]"},
+     "its levels are parallel with join: concat, one inside of another: max_pool, the level below, upsample: 2"},
     {"layer", "log_softmax", "",
      "softmax_cross_entropy takes logits, so a model for training needs neither softmax nor log_softmax at its end"},
     {"layer", "hardswish hard_swish mish prelu selu celu relu6 glu hardtanh softsign", "",
      "the nearest are silu, gelu, leaky_relu and elu"},
-    {"layer", "global_max_pool globalmaxpooling2d", "",
-     "max_pool and avg_pool are over height and width; a window of the whole image pools all of it"},
+    {"layer", "globalmaxpooling1d globalmaxpooling2d adaptive_max_pool1d adaptive_max_pool2d", "global_max_pool", ""},
 
     {"optimizer", "name type kind class_name target class", "", "the kind is itself the key: write '{}:' in its place"},
     {"loss", "name type kind class_name target", "", "the kind is itself the key: write '{}:' in its place"},

@@ -13,16 +13,17 @@
 #include "core/layers/reshape.h"
 #include "core/layers/scale.h"
 #include "core/layers/swiglu.h"
+#include "core/layers/upsample.h"
 
 namespace pmaptrain::layers {
 
 // In the order of help.
 const std::vector<declare::AnyKind>& family(declare::Tag<LayerKind>) {
   static const auto all =
-      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, Reshape, Layers, Residual, Parallel,
-                        Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm, BatchNorm, Embedding,
-                        Attend, PositionEmbedding, ClassToken, Take, Attention, Swiglu, Scale, Relu, Tanh, Gelu,
-                        Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
+      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, Upsample, Reshape,
+                        Layers, Residual, Parallel, Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm,
+                        BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Swiglu, Scale,
+                        Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
   return all;
 }
 

@@ -33,6 +33,12 @@ std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node la
   return layer;
 }
 
+// Reports a pool over all positions whose input has none.
+inline std::optional<Node> refuse_global_pool(const LayerInput& in) {
+  return in.refuse("takes positions with channels, such as [height,width,channels]; its input is " + in.shown(),
+                   "move flatten and dense layers after the pooling, or leave it out");
+}
+
 struct MaxPool {
   std::vector<std::int64_t> window_shape, strides;
   Padding padding{PaddingKind::valid, {}};
@@ -80,6 +86,32 @@ struct AvgPool {
   }
 };
 
+// The maximum over all dimensions but the last.
+struct GlobalMaxPool {
+  static Declaration<GlobalMaxPool> declaration() {
+    return declare::kind<GlobalMaxPool>({.path = "global_max_pool",
+                                         .meaning = "The maximum of each channel, the last dimension, over all others.",
+                                         .example = "- global_max_pool"});
+  }
+  static constexpr bool looks_ahead = true;
+
+  std::optional<Node> plan(const LayerInput& in) const {
+    if (in.shape.size() < 2) return refuse_global_pool(in);
+    Node layer = in.start_with_input_dtype();
+    layer.output = {in.shape.back()};
+    layer.image = {};
+    // One window over all positions, of an image of height 1.
+    layer.apply = [](const LayerCall& call, Value x) {
+      const Shape shape = call.b.type(x).shape;
+      const std::int64_t channels = shape.back(), positions = numel(shape) / shape.front() / channels;
+      const Value row = call.b.emit(ops::Reshape{{shape.front(), 1, positions, channels}}, {x});
+      const Value most = call.b.emit(ops::MaxPool{{1, positions}, {1, 1}, {{0, 0}, {0, 0}}}, {row});
+      return call.b.emit(ops::Reshape{{shape.front(), channels}}, {most});
+    };
+    return layer;
+  }
+};
+
 // The mean over all dimensions but the last.
 struct GlobalAvgPool {
   static Declaration<GlobalAvgPool> declaration() {
@@ -90,10 +122,7 @@ struct GlobalAvgPool {
   static constexpr bool looks_ahead = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
-    if (in.shape.size() < 2) {
-      return in.refuse("takes positions with channels, such as [height,width,channels]; its input is " + in.shown(),
-                       "move flatten and dense layers after the pooling, or leave it out");
-    }
+    if (in.shape.size() < 2) return refuse_global_pool(in);
     Node layer = in.start();
     layer.output = {in.shape.back()};
     layer.image = {};

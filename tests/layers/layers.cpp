@@ -5,6 +5,7 @@
 #include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
 #include "core/layers/reshape.h"
+#include "core/layers/upsample.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
 
@@ -139,6 +140,27 @@ TEST_CASE("windows of one number slide over the positions of a sequence", "[laye
   CHECK(f64_model(conv, {7, 6}).layers[0].output == Shape{3, 4});
   CHECK(f64_model(layers::MaxPool{{2}, {2}}, {7, 6}).layers[0].output == Shape{3, 6});
   CHECK(f64_model(layers::AvgPool{{3}, {2}, {layers::PaddingKind::same, {}}}, {7, 6}).layers[0].output == Shape{4, 6});
+}
+
+TEST_CASE("images and sequences are enlarged by repeating elements, or linearly between their centres", "[layers]") {
+  const auto linear = layers::UpsampleMethod::bilinear;
+  check_close(of(layers::Upsample{2}, {1, 3}, {2, 1}), {1, 1, 3, 3});
+  check_close(of(layers::Upsample{2, linear}, {1, 3}, {2, 1}), {1, 1.5, 2.5, 3});
+  check_close(of(layers::Upsample{3, linear}, {0, 3}, {2, 1}), {0, 0, 1, 2, 3, 3});
+  check_close(of(layers::Upsample{2, linear}, {1, 5}, {1, 2}), {1, 5, 1, 5});
+  check_close(of(layers::Upsample{2}, {1, 2, 3, 4}, {2, 2, 1}), {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
+  CHECK(f64_model(layers::Upsample{3}, {4, 5, 2}).layers[0].output == Shape{12, 15, 2});
+  CHECK(refusal(network({layer("up", layers::Upsample{2})}), {DType::f32, {4}}, labels) ==
+        "up takes images [height,width,channels] or sequences [positions,channels]; its input is f32[4] | a vector "
+        "becomes an image by reshape: [height, width, channels]");
+}
+
+TEST_CASE("the maximum over all positions is that of each channel", "[layers]") {
+  check_close(of(layers::GlobalMaxPool{}, {1, -2, 3, -5}, {2, 2}), {3, -2});
+  CHECK(f64_model(layers::GlobalMaxPool{}, {4, 5, 2}).layers[0].output == Shape{2});
+  CHECK(
+      refusal(network({layer("pool", layers::GlobalMaxPool{})}), {DType::f32, {4}}, labels)
+          .starts_with("pool takes positions with channels, such as [height,width,channels]; its input is f32[4] | "));
 }
 
 TEST_CASE("a window has as many numbers as its input has dimensions before the channels", "[layers]") {

@@ -443,6 +443,15 @@ def branch_cases() -> dict:
         "class_token": patches("class_token", {"position_embedding": {"length": 10}}, block),
         "class_token_masked": patches("class_token", block, end=2, **MASKED),
         "take_last": patches({"attention": {"heads": 2, "causal": True}}, end="last"),
+        "global_max_pool": classes([{"conv": {"features": 6, "kernel_size": [3, 3]}}, "tanh", "global_max_pool",
+                                    dense_layer(3)], SGD, 0.05, data="images"),
+        "upsample_nearest": images([convolution(3, [3, 3], strides=[2, 2]), {"upsample": {"scale": 2}},
+                                    convolution(3, [3, 3]), "relu"]),
+        "upsample_bilinear_masked": images([convolution(3, [3, 3], strides=[2, 2]),
+                                            {"upsample": {"scale": 3, "method": "bilinear"}}, "relu",
+                                            {"max_pool": {"window_shape": [3, 3], "strides": [3, 3]}}], **MASKED),
+        "upsample_of_sequences": signals([convolution(4, [3], strides=[3]), {"upsample": {"scale": 4, "method": "bilinear"}},
+                                          convolution(2, [5])]),
     }
 
 

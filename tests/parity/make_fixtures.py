@@ -251,6 +251,10 @@ LAYERS = {
     "conv": conv,
     "max_pool": max_pool,
     "avg_pool": avg_pool,
+    "global_max_pool": lambda options, p, x: jnp.max(x, axis=tuple(range(1, x.ndim - 1))),
+    "upsample": lambda options, p, x: jax.image.resize(
+        x, (x.shape[0], *(options["scale"] * size for size in x.shape[1:-1]), x.shape[-1]),
+        options.get("method", "nearest")),
     "global_avg_pool": lambda options, p, x: jnp.mean(x, axis=tuple(range(1, x.ndim - 1))),
     "reshape": lambda options, p, x: x.reshape(x.shape[0], *options["shape"]),
     "transpose": lambda options, p, x: x.transpose(0, *(1 + d for d in options["permutation"])),

@@ -163,8 +163,8 @@ TEST_CASE("what new users write of layers, data and training is told in one erro
   CHECK(told("adam: {}", "type: Adam") ==
         "13: optimizer 'type' is not supported: the kind is itself the key: write 'adam:' in its place");
   CHECK(told("- flatten", "- conv_transpose: {features: 8}")
-            .starts_with("8: layer 'conv_transpose' is not supported: there is no transposed convolution, and no layer "
-                         "that enlarges images"));
+            .starts_with("8: layer 'conv_transpose' is not supported: there is no transposed convolution; upsample: 2 "
+                         "enlarges images, with a conv behind it"));
   CHECK(told("duration: 2 epochs", "duration: 2 epochs\n  accumulate: 4") ==
         "17: unknown key 'accumulate' in train: did you mean 'data.microbatches'? The batch is computed in so many "
         "parts, and their gradients are added");
@@ -207,7 +207,7 @@ TEST_CASE("what other tools do by themselves is told with what does it here", "[
   const auto layer = [](const std::string& one) { return told("- flatten", "- " + one); };
   CHECK(layer("unet").starts_with("8: layer 'unet' is not supported: its levels are parallel with join: concat, "));
   CHECK(layer("concat").starts_with("8: unknown layer 'concat': did you mean 'parallel'? For example parallel: {"));
-  CHECK(layer("upsample: 2").starts_with("8: layer 'upsample' is not supported: no layer enlarges images; an image "));
+  CHECK(layer("interpolate").starts_with("8: unknown layer 'interpolate': did you mean 'upsample'? For example "));
   CHECK(
       layer("skip").starts_with("8: unknown layer 'skip': did you mean 'residual'? It adds what two lists of layers "));
   CHECK(layer("adaptive_avg_pool2d: 1") == "8: unknown layer 'adaptive_avg_pool2d': did you mean 'global_avg_pool'?");
