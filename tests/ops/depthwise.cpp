@@ -125,7 +125,8 @@ TEST_CASE("bias and relu follow a depthwise convolution, and a NaN passes", "[op
   auto operands = c.operands();
   operands[0][0] = std::numeric_limits<float>::quiet_NaN();
   const auto kernel = test::cpu_kernel(op, c);
-  const auto y = kernel ? test::run_kernel(*kernel, operands, numel(s.y())) : test::run_reference<float>(op, c, operands);
+  const auto y =
+      kernel ? test::run_kernel(*kernel, operands, numel(s.y())) : test::run_reference<float>(op, c, operands);
   CHECK(std::isnan(y[0]));
   CHECK(std::isnan(y[1]));
   CHECK(std::count_if(y.begin(), y.end(), [](float v) { return std::isnan(v); }) == 4 * 2);

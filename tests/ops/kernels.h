@@ -123,7 +123,8 @@ double distance(const Op& op, const Case& c, std::int64_t length) {
   const auto operands = c.operands();
   const auto expected = run_reference<double>(op, c, operands);
   const auto kernel = cpu_kernel(op, c);
-  const auto found = kernel ? run_kernel(*kernel, operands, std::ssize(expected)) : run_reference<float>(op, c, operands);
+  const auto found =
+      kernel ? run_kernel(*kernel, operands, std::ssize(expected)) : run_reference<float>(op, c, operands);
   const double unit = 1e-6 * std::sqrt(static_cast<double>(length) + 1.0);
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {

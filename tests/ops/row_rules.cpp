@@ -54,7 +54,7 @@ HostArray rows_of(const HostArray& array, std::int64_t first, std::int64_t last)
 }
 
 std::vector<HostArray> run_rule(const Instance& x, const std::vector<HostArray>& operands,
-                           const std::vector<Type>& result_types) {
+                                const std::vector<Type>& result_types) {
   std::vector<HostArray> results;
   for (const Type& type : result_types) results.push_back({type, std::vector<std::byte>(bytes(type), std::byte{77})});
   if (x.op.rules().view && kernels_of(x.op).reference == nullptr) {  // pvary
