@@ -22,6 +22,12 @@ bool conflict(const Access& a, const Access& b) {
   return a.buffer == b.buffer && a.begin < b.end && b.begin < a.end && (a.writes || b.writes);
 }
 
+bool any_conflict(const std::vector<Access>& some, const std::vector<Access>& others) {
+  return std::any_of(some.begin(), some.end(), [&](const Access& access) {
+    return std::any_of(others.begin(), others.end(), [&](const Access& other) { return conflict(access, other); });
+  });
+}
+
 class AccessFinder {
  public:
   explicit AccessFinder(const Plan& plan) : plan_(plan) {}
@@ -235,7 +241,7 @@ class AddAwaits {
         }
         running_.insert(running_.end(), accesses.begin(), accesses.end());
         last_ = equation_of(command);
-      } else if (!running_.empty() && (loop != nullptr || uses_running(accesses))) {
+      } else if (!running_.empty() && (loop != nullptr || any_conflict(accesses, running_))) {
         await(all);
       }
       all.push_back(std::move(command));
@@ -245,13 +251,6 @@ class AddAwaits {
   }
 
  private:
-  bool uses_running(const std::vector<Access>& accesses) const {
-    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
-      return std::any_of(running_.begin(), running_.end(),
-                         [&](const Access& running) { return conflict(access, running); });
-    });
-  }
-
   void await(std::vector<Command>& commands) {
     commands.push_back(Await{last_});
     running_.clear();
@@ -278,18 +277,13 @@ bool can_join(const Reduce& a, const Reduce& b) {
 // Joins successive reductions for the same equation that do not depend on each other.
 void join_reductions(const Plan& plan, std::vector<Command>& commands) {
   AccessFinder accesses(plan);
-  const auto conflicts = [&](const Command& a, const Command& b) {
-    const std::vector<Access> of_a = accesses.of(a), of_b = accesses.of(b);
-    return std::any_of(of_a.begin(), of_a.end(), [&](const Access& one) {
-      return std::any_of(of_b.begin(), of_b.end(), [&](const Access& other) { return conflict(one, other); });
-    });
-  };
   std::vector<Command> joined;
   for (Command& command : commands) {
     if (Loop* const loop = std::get_if<Loop>(&command)) join_reductions(plan, loop->body);
     Reduce* const reduce = std::get_if<Reduce>(&command);
     Reduce* const before = joined.empty() ? nullptr : std::get_if<Reduce>(&joined.back());
-    if (reduce != nullptr && before != nullptr && can_join(*before, *reduce) && !conflicts(joined.back(), command)) {
+    if (reduce != nullptr && before != nullptr && can_join(*before, *reduce) &&
+        !any_conflict(accesses.of(joined.back()), accesses.of(command))) {
       before->groups.insert(before->groups.end(), reduce->groups.begin(), reduce->groups.end());
     } else {
       joined.push_back(std::move(command));

@@ -36,6 +36,8 @@ Node with_value(const Node& value, std::string text, T parsed) {
   return result;
 }
 
+// The fewest items of a list that the key takes; 0: any number.
+inline std::size_t least_items(const Key& key) { return key.least_length > 0 ? key.least_length : key.length; }
 // "a list of 2 integers", "a list of 1 or 2 integers": as many as the key takes.
 std::string list_of(const Key& key, const std::string& item);
 

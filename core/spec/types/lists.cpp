@@ -16,7 +16,7 @@ using Kind = Node::Kind;
 std::string integers_text(const Key& key) { return list_of(key, "integer") + range_of(key, true); }
 
 std::string integers_schema(const Key& key, Definitions& /*named*/) {
-  return schema::list_of(schema::integer(key), key.least_length > 0 ? key.least_length : key.length, key.length);
+  return schema::list_of(schema::integer(key), least_items(key), key.length);
 }
 
 Node check_integers(const Key& key, const Node& value, const Reporter& reporter) {

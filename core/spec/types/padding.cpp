@@ -23,8 +23,7 @@ std::string padding_text(const Key& key) {
 
 std::string padding_schema(const Key& key, Definitions& /*named*/) {
   const std::string pair = schema::list_of(schema::integer(key), 2, 2);
-  return schema::any_of({schema::words(key.words),
-                         schema::list_of(pair, key.least_length > 0 ? key.least_length : key.length, key.length)});
+  return schema::any_of({schema::words(key.words), schema::list_of(pair, least_items(key), key.length)});
 }
 
 Node check_padding(const Key& key, const Node& value, const Reporter& reporter) {
