@@ -1,6 +1,11 @@
 #include "tests/arrays.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/ops/all.h"
+#include "core/ops/cast/cast.h"
+#include "tests/catch.h"
 
 namespace pmaptrain::test {
 namespace {
@@ -70,6 +75,33 @@ std::vector<HostArray> apply_all_stacked(const Op& op, const std::vector<HostArr
   for (const HostArray& a : operands) from.push_back(a.bytes.data());
   kernel->run({from.data(), to.data(), aligned});
   return results;
+}
+
+HostArray in_wider(const HostArray& x) {
+  if (!is_floating(x.type.dtype)) return x;
+  if (x.type.dtype == DType::bf16) return apply(ops::Cast{DType::f32}, {x});
+  const std::vector<float> values = x.as<float>();
+  return f64(x.type.shape, {values.begin(), values.end()});
+}
+std::vector<HostArray> kernel_results(const Op& op, const std::vector<HostArray>& operands,
+                                      std::string* implementation) {
+  return apply_all_stacked(op, operands, 1, std::vector<bool>(operands.size(), true), implementation);
+}
+
+double worst_error(const std::vector<HostArray>& found, const std::vector<HostArray>& expected) {
+  double worst = 0;
+  for (std::size_t r = 0; r < found.size(); ++r) {
+    const std::vector<float> a = found[r].as<float>();
+    const std::vector<double> b = expected[r].as<double>();
+    REQUIRE(a.size() == b.size());
+    double largest = 1;
+    for (const double value : b) largest = std::max(largest, std::abs(value));
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const double error = std::abs(static_cast<double>(a[i]) - b[i]) / largest;
+      if (!(error <= worst)) worst = error;  // NaN is the worst
+    }
+  }
+  return worst;
 }
 
 std::string refusal_of(const Op& op, const std::vector<Type>& operands) {

@@ -63,6 +63,16 @@ HostArray apply_stacked(const Op& op, const std::vector<HostArray>& operands, st
 std::vector<HostArray> apply_all_stacked(const Op& op, const std::vector<HostArray>& operands, std::int64_t devices,
                                          const std::vector<bool>& stacked, std::string* implementation = nullptr);
 
+// The same of one device, whose operands are its own.
+std::vector<HostArray> kernel_results(const Op& op, const std::vector<HostArray>& operands,
+                                      std::string* implementation = nullptr);
+
+// bf16 as f32, and f32 as f64; others as they are.
+HostArray in_wider(const HostArray& x);
+
+// The largest difference of f32 from f64 results, as a part of the largest element of a result or of 1.
+double worst_error(const std::vector<HostArray>& found, const std::vector<HostArray>& expected);
+
 // "message (help)" of the TypeError that the op throws for these operand types, or "accepted".
 std::string refusal_of(const Op& op, const std::vector<Type>& operands);
 

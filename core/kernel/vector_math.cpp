@@ -24,7 +24,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Each Safe... struct calls a function of Highway, and handles the arguments for which that is not defined: values
-// beyond its range, and NaN. SafeExp is in vector_exp-inl.h.
+// beyond its range, and NaN. SafeExp and SafeTanh are in vector_exp-inl.h.
 struct SafeLog {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -34,15 +34,6 @@ struct SafeLog {
     y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -infinity), y);
     y = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), y);
     return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Eq(x, hn::Set(d, infinity))), x, y);
-  }
-};
-
-struct SafeTanh {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    const V limit = hn::Set(d, 20.0F);
-    const V y = hn::Tanh(d, hn::Max(hn::Min(x, limit), hn::Neg(limit)));
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
   }
 };
 

@@ -52,6 +52,10 @@ concept CpuTakesBf16 = requires {
   requires T::cpu_takes_bf16;
 };
 template <class T>
+concept MultipliesInTurn = requires {
+  requires T::multiplies_in_turn;
+};
+template <class T>
 concept CpuTakesColumns = requires {
   requires T::cpu_takes_columns;
 };
@@ -72,6 +76,7 @@ constexpr KernelRules kernel_rules() {
                 "this op lacks its GPU kernel: gpu(const GpuRequest&), or NoGpu or RuntimeOp with a reason");
   KernelRules rules;
   rules.in_f32 = ComputesInF32<T>;
+  rules.multiplies_in_turn = MultipliesInTurn<T>;
   rules.cpu_takes_bf16 = CpuTakesBf16<T>;
   rules.cpu_takes_columns = CpuTakesColumns<T>;
   if constexpr (ComputesInF32<T>) {

@@ -19,6 +19,8 @@ struct KernelRules {
   // Whether bf16 elements are computed in f32, on copies. `reference` then accepts bf16 itself. `cpu` and `prepare` see
   // bf16 only if cpu_takes_bf16 is set, and may refuse it so that copies are made.
   bool in_f32 = false, cpu_takes_bf16 = false;
+  // Whether an example's positions are multiplied in turn, so that a product has one row of it, however many it has.
+  bool multiplies_in_turn = false;
   // Whether `cpu` sees CpuRequest::columns. It may refuse them so that they are copied.
   bool cpu_takes_columns = false;
   std::unique_ptr<CpuKernel> (*cpu)(const void* op, const CpuRequest& request) = nullptr;

@@ -16,6 +16,7 @@
 #include "core/ops/norms/gpu.cuh"
 #include "core/ops/one_hot/gpu.cuh"
 #include "core/ops/random/gpu.cuh"
+#include "core/ops/recurrent/gpu.cuh"
 #include "core/ops/reduce/gpu.cuh"
 #include "core/ops/scatter/gpu.cuh"
 #include "core/ops/scatter_add/gpu.cuh"

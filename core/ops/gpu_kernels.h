@@ -70,6 +70,10 @@ inline constexpr unsigned sort_tile = 2048;  // keys that a block of threads sor
   PMAPTRAIN_FLOATING(X, max_pool_grad)        \
   PMAPTRAIN_FLOATING(X, avg_pool)             \
   PMAPTRAIN_FLOATING(X, avg_pool_grad)        \
+  PMAPTRAIN_FLOATING(X, lstm)                 \
+  PMAPTRAIN_FLOATING(X, lstm_grad)            \
+  PMAPTRAIN_FLOATING(X, gru)                  \
+  PMAPTRAIN_FLOATING(X, gru_grad)             \
   PMAPTRAIN_FLOATING(X, attention)            \
   PMAPTRAIN_FLOATING(X, attention_delta)      \
   PMAPTRAIN_FLOATING(X, attention_grad_q)     \

@@ -30,6 +30,7 @@
 #include "core/ops/one_hot/one_hot.h"
 #include "core/ops/pad/pad.h"
 #include "core/ops/random/random.h"
+#include "core/ops/recurrent/recurrent.h"
 #include "core/ops/reduce/reduce.h"
 #include "core/ops/reshape/reshape.h"
 #include "core/ops/reverse/reverse.h"
@@ -59,7 +60,7 @@ using AllOps = OpList<                                                 //
     Matmul, MatmulKernelGrad, BatchMatmul,                             //
     Conv, ConvInputGrad, ConvKernelGrad,                               //
     MaxPool, MaxPoolGrad, AvgPool, AvgPoolGrad,                        //
-    Attention, AttentionGrad,                                          //
+    Attention, AttentionGrad, Lstm, LstmGrad, Gru, GruGrad,            //
     Pvary, Psum, Pmax, Pmin, AllGather, AllGatherInvariant, AllSlice,  //
     AllToAll, PsumScatter, Ppermute, AxisIndex, Loop, Fused, FusedRows, FusedColumns>;
 

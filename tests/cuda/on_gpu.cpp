@@ -12,6 +12,7 @@
 #include "core/ops/all.h"
 #include "core/ops/attention/attention.h"
 #include "core/ops/random/random.h"
+#include "core/ops/recurrent/recurrent.h"
 #include "tests/catch.h"
 #include "tests/gpu/gpus.h"
 
@@ -103,9 +104,11 @@ std::string beyond_rounding(const Bytes& found, const Bytes& expected, double pa
 
 bool is_of_own_kernels(const KernelCase& c) {
   const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
-  // Normal values are computed with the device's logarithm and cosine, attention with its exponential.
+  // Normal values are computed with the device's logarithm and cosine, attention with its exponential, recurrences with
+  // its tanh.
   return c.op.as<ops::RandomNormal>() == nullptr && c.op.as<ops::Attention>() == nullptr &&
-         c.op.as<ops::AttentionGrad>() == nullptr &&
+         c.op.as<ops::AttentionGrad>() == nullptr && c.op.as<ops::Lstm>() == nullptr &&
+         c.op.as<ops::LstmGrad>() == nullptr && c.op.as<ops::Gru>() == nullptr &&
          std::all_of(kernel.commands.begin(), kernel.commands.end(),
                      [](const GpuCommand& command) { return std::holds_alternative<GpuLaunch>(command); });
 }

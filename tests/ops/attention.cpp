@@ -37,12 +37,6 @@ HostArray random_heads(Shape shape, std::uint32_t seed, std::int64_t devices = 1
   return f32(std::move(shape), values);
 }
 
-HostArray in_wider(const HostArray& x) {
-  if (!is_floating(x.type.dtype)) return x;
-  if (x.type.dtype == DType::bf16) return apply(Cast{DType::f32}, {x});
-  const std::vector<float> values = x.as<float>();
-  return f64(x.type.shape, {values.begin(), values.end()});
-}
 std::vector<HostArray> in_wider(std::vector<HostArray> arrays) {
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const bool is_rate = i > 0 && arrays[i - 1].type.dtype == DType::i64;  // which is f32 always
@@ -80,28 +74,6 @@ std::vector<HostArray> forward_operands(const std::vector<HostArray>& operands) 
   std::vector<HostArray> result(operands.begin(), operands.begin() + 3);
   if (operands.size() > 7) result.insert(result.end(), operands.end() - 4, operands.end());
   return result;
-}
-
-std::vector<HostArray> kernel_results(const Op& op, const std::vector<HostArray>& operands,
-                                      std::string* implementation = nullptr) {
-  return apply_all_stacked(op, operands, 1, std::vector<bool>(operands.size(), true), implementation);
-}
-
-// The largest difference from the f64 reference, as a part of the largest element of a result or of 1.
-double worst_error(const std::vector<HostArray>& found, const std::vector<HostArray>& expected) {
-  double worst = 0;
-  for (std::size_t r = 0; r < found.size(); ++r) {
-    const std::vector<float> a = found[r].as<float>();
-    const std::vector<double> b = expected[r].as<double>();
-    REQUIRE(a.size() == b.size());
-    double largest = 1;
-    for (const double value : b) largest = std::max(largest, std::abs(value));
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const double error = std::abs(static_cast<double>(a[i]) - b[i]) / largest;
-      if (!(error <= worst)) worst = error;  // NaN is the worst
-    }
-  }
-  return worst;
 }
 
 // The sizes at which blocks, vectors and groups of rows end in different places.

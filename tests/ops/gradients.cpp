@@ -137,6 +137,11 @@ std::vector<GradientCase> contraction_cases() {
       of(MaxPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}}, {.types = {wide({1, 3, 3, 2}, shards)}}),
       of(Attention{}, {.types = {wide({1, 2, 2, 3}, shards), wide({1, 3, 1, 3}), wide({1, 3, 1, 3}, replicas)}}),
       of(Attention{true}, {.types = {wide({2, 3, 2, 2}, shards), wide({2, 3, 2, 2}), wide({2, 3, 2, 2})}}),
+      of(Lstm{}, {.types = {wide({2, 3, 8}, shards), wide({2, 8})}}),
+      of(Lstm{true}, {.types = {wide({1, 3, 4}, shards), wide({1, 4}, replicas)}}),
+      of(Lstm{}, {.types = {wide({2, 1, 4}, shards), wide({1, 4})}}),
+      of(Gru{}, {.types = {wide({2, 3, 6}, shards), wide({2, 6}), wide({2})}}),
+      of(Gru{true}, {.types = {wide({1, 3, 3}, shards), wide({1, 3}, replicas), wide({1})}}),
   };
 }
 

@@ -71,14 +71,16 @@ std::int64_t pieces_for(const Program& program, double work) {
   std::int64_t rows = most_rows(program);
   const bool vary = examples_vary(program);
   for_each_equation(program.equations, [&](const Equation& equation) {
-    const std::optional<std::size_t> matrix = packable_operand(program, equation);
+    const KernelRules& kernels = kernels_of(equation.op);
+    const bool in_turn = kernels.multiplies_in_turn;  // then rows are few for a small matrix too
+    const auto matrix = in_turn ? kernels.prepared_operand(equation.op.data()) : packable_operand(program, equation);
     const Type& result = program.type(equation.results.front());
     if (!matrix || (result.varying.empty() && vary)) return;
     const Type& operand = program.type(equation.operands[*matrix]);
-    const std::int64_t rows_of_product = product_rows_of(program, result);
+    const std::int64_t rows_of_product = in_turn ? rows_of(program, result) : product_rows_of(program, result);
     const std::int64_t least = numel(operand) >= large_matrix ? large_rows : product_rows;
     pieces = std::min(pieces, std::max(few_pieces, rows_of_product / least));
-    if (result.shape.size() > 2 && operand.shape.size() == 2) rows = std::max(rows, rows_of_product);
+    if (!in_turn && result.shape.size() > 2 && operand.shape.size() == 2) rows = std::max(rows, rows_of_product);
   });
   return rows > 0 ? std::min(pieces, std::max<std::int64_t>(1, rows / piece_rows)) : pieces;
 }
