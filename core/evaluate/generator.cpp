@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/data/texts/text_source.h"
 #include "core/evaluate/trained_members.h"
-#include "core/layers/conv.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/setup/looking_ahead.h"
@@ -73,9 +72,9 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
   if (text.tokens == data::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
 
-  // Attention keeps keys and values of the positions before. A convolution would have to read them again.
-  const auto is_conv = [](const layers::Layer& layer) { return layer.kind.as<layers::Conv>() != nullptr; };
-  has_memory_ = layers::find_layer(spec.model.layers, is_conv) == nullptr;
+  // Attention keeps keys and values of the positions before; other layers would have to read them again.
+  const auto reads_before = [](const layers::Layer& layer) { return layer.kind->reads_before(); };
+  has_memory_ = layers::find_layer(spec.model.layers, reads_before) == nullptr;
 
   spec::MeshSpec mesh = spec.mesh;  // of one device
   mesh.mesh = Mesh();

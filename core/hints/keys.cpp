@@ -4,6 +4,8 @@
 namespace pmaptrain {
 namespace {
 
+constexpr std::string_view one_for_each_layer = "write a layer for each, one after another, or repeat: {times: 2, ...}";
+
 constexpr HintRow key_rows[] = {
     // ---- keys in particular maps ----
     {"dense", "units out_features hidden_size num_units n_units out_dim output_dim size width", "features", ""},
@@ -19,6 +21,21 @@ constexpr HintRow key_rows[] = {
     {"leaky_relu", "alpha slope", "negative_slope", ""},
     {"dense", "in_features input_dim input_shape in_dim", "", inferred},
     {"conv", "in_channels input_shape in_features", "", inferred},
+    {"lstm", "hidden_size hidden units hidden_dim hidden_features out_features num_units", "features", ""},
+    {"lstm", "input_size in_features input_shape", "", inferred},
+    {"lstm", "go_backwards", "reverse", ""},
+    {"lstm", "return_sequences return_state keep_order", "return", "return: last gives the last position alone"},
+    {"lstm", "num_layers n_layers", "", one_for_each_layer},
+    {"lstm", "dropout recurrent_dropout", "",
+     "a layer dropout behind it drops its outputs; its states are not dropped"},
+    {"lstm", "batch_first", "", "examples come first, then positions: leave it out"},
+    {"gru", "hidden_size hidden units hidden_dim hidden_features out_features num_units", "features", ""},
+    {"gru", "input_size in_features input_shape", "", inferred},
+    {"gru", "go_backwards", "reverse", ""},
+    {"gru", "return_sequences return_state keep_order", "return", "return: last gives the last position alone"},
+    {"gru", "num_layers n_layers", "", one_for_each_layer},
+    {"gru", "dropout recurrent_dropout", "", "a layer dropout behind it drops its outputs; its states are not dropped"},
+    {"gru", "batch_first", "", "examples come first, then positions: leave it out"},
     {"dense conv", "activation", "",
      "an activation is a layer of its own: add '- {}' after this one; losses of logits apply softmax and sigmoid "
      "themselves"},

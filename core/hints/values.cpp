@@ -4,9 +4,6 @@
 namespace pmaptrain {
 namespace {
 
-constexpr std::string_view no_recurrent =
-    "there are no recurrent layers; attention is over the positions of a sequence";
-
 constexpr HintRow value_rows[] = {
     // ---- alternatives ----
     {"loss", "mse mse_loss l2 l2_loss squared_error", "mean_squared_error", ""},
@@ -105,7 +102,11 @@ constexpr HintRow value_rows[] = {
      "", "there is no transposed convolution; upsample: 2 enlarges images, with a conv behind it"},
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
      "a depthwise convolution is conv with feature_group_count equal to its input channels"},
-    {"layer", "lstm gru rnn simple_rnn bidirectional", "", no_recurrent},
+    {"layer", "rnn simple_rnn vanilla_rnn simple_cell", "", "the recurrent layers are lstm and gru: lstm: 128"},
+    {"layer", "lstm_cell optimized_lstm_cell long_short_term_memory", "lstm", "For example lstm: 128"},
+    {"layer", "gru_cell gated_recurrent_unit", "gru", "For example gru: 128"},
+    {"layer", "bidirectional bilstm bi_lstm bigru", "",
+     "lstm and gru have both directions with bidirectional: true: lstm: {features: 128, bidirectional: true}"},
     {"layer",
      "self_attention multi_head_attention multihead_attention multi_head_dot_product_attention mha causal_attention",
      "attention", "For example attention: {heads: 4, causal: true}"},

@@ -78,6 +78,7 @@ struct Conv {
               {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"}),
         field(&Conv::kernel_init, layers::kernel_init()), field(&Conv::bias_init, layers::bias_init()));
   }
+  static constexpr bool reads_before = true;
   bool looks_ahead() const { return padding.kind != PaddingKind::causal; }
 
   std::optional<Node> plan(const LayerInput& in) const {

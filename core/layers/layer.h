@@ -6,7 +6,8 @@
 //   std::optional<Node> plan(const LayerInput& in) const
 //
 // Either `static constexpr bool looks_ahead`, a function of this name, or, of a layer that has others inside,
-// `std::vector<Inside> inside() const`. Optional: `static constexpr bool takes_tokens`. LayerRules says what they are.
+// `std::vector<Inside> inside() const`. Optional: `static constexpr bool takes_tokens`, `reads_before`. LayerRules says
+// what they are.
 #pragma once
 
 #include <array>
@@ -43,6 +44,9 @@ class LayerRules {
   virtual std::optional<Node> plan(const LayerInput& in) const = 0;
   // Whether a position of a sequence sees those after it; false for a layer that has others inside.
   virtual bool looks_ahead() const = 0;
+  // Whether a position reads those before it, and the layer leaves nothing of them in Forward::cache. A text that is
+  // continued is then computed as a whole for each token.
+  virtual bool reads_before() const = 0;
   // The layers inside, in the order of their equations.
   virtual std::vector<Inside> inside() const = 0;
   // Whether its input are tokens: integers of the data, which are not made numbers before it.

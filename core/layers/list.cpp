@@ -10,6 +10,7 @@
 #include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
 #include "core/layers/positions.h"
+#include "core/layers/recurrent.h"
 #include "core/layers/reshape.h"
 #include "core/layers/scale.h"
 #include "core/layers/swiglu.h"
@@ -22,8 +23,8 @@ const std::vector<declare::AnyKind>& family(declare::Tag<LayerKind>) {
   static const auto all =
       declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, Upsample, Reshape,
                         Layers, Residual, Parallel, Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm,
-                        BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Swiglu, Scale,
-                        Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
+                        BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Lstm, Gru, Swiglu,
+                        Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
   return all;
 }
 

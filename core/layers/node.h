@@ -24,6 +24,10 @@ struct TorchParameter {
   std::string field = {};                   // "weight" for a kernel; empty: the name that it has here
   std::vector<std::int64_t> axes = {};      // dimension i there is dimension axes[i] here; empty: the same order
   std::optional<std::int64_t> merged = {};  // dimensions `merged` and merged + 1 here are one there
+  // The name of an array there of which it is one of `parts` equal ranges of the first dimension, and of another one
+  // whose same range is added to it. Empty: there is none.
+  std::string whole = {}, added = {};
+  std::int64_t part = 0, parts = 1;
 };
 
 struct Parameter {
@@ -246,6 +250,10 @@ class Held final : public declare::Holds<LayerRules, Kind> {
       !requires { Kind::takes_tokens; } ||
           requires { requires std::is_same_v<decltype(Kind::takes_tokens), const bool>; },
       "takes_tokens of this layer is no constant bool");
+  static_assert(
+      !requires { Kind::reads_before; } ||
+          requires { requires std::is_same_v<decltype(Kind::reads_before), const bool>; },
+      "reads_before of this layer is no constant bool");
 
  public:
   using declare::Holds<LayerRules, Kind>::Holds;
@@ -267,6 +275,10 @@ class Held final : public declare::Holds<LayerRules, Kind> {
   }
   bool takes_tokens() const override {
     if constexpr (requires { Kind::takes_tokens; }) return Kind::takes_tokens;
+    return false;
+  }
+  bool reads_before() const override {
+    if constexpr (requires { Kind::reads_before; }) return Kind::reads_before;
     return false;
   }
 };

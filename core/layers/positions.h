@@ -6,6 +6,7 @@
 #include "core/equations/arithmetic.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
+#include "core/layers/rows.h"
 
 namespace pmaptrain::layers {
 
@@ -78,13 +79,7 @@ struct Take {
     layer.image = {};
     layer.output.erase(layer.output.begin());
     layer.apply = [position = position](const LayerCall& call, Value x) {
-      Builder& b = call.b;
-      Shape limits = b.type(x).shape, starts(limits.size(), 0);
-      starts[1] = position.is_last ? limits[1] - 1 : position.index;
-      limits[1] = starts[1] + 1;
-      Shape shape = limits;
-      shape.erase(shape.begin() + 1);
-      return b.emit(ops::Reshape{shape}, {b.emit(ops::Slice{starts, limits}, {x})});
+      return at_position(call.b, x, position.is_last ? call.b.type(x).shape[1] - 1 : position.index);
     };
     return layer;
   }

@@ -36,6 +36,14 @@ Value product_of_rows(Builder& b, Value x, Value kernel, Shape matrix, std::opti
   return b.emit(ops::Matmul{}, {x, kernel, *bias});
 }
 
+Value at_position(Builder& b, Value x, std::int64_t position) {
+  Shape limits = b.type(x).shape, starts(limits.size(), 0), shape = limits;
+  starts[1] = position;
+  limits[1] = position + 1;
+  shape.erase(shape.begin() + 1);
+  return b.emit(ops::Reshape{shape}, {b.emit(ops::Slice{starts, limits}, {x})});
+}
+
 Statistics over_last(const Shape& shape, double epsilon, bool centred) {
   return {shape, {std::ssize(shape)}, epsilon, centred};
 }

@@ -17,6 +17,9 @@ using namespace equations;
 // cast to the type of x.
 Value product_of_rows(Builder& b, Value x, Value kernel, Shape matrix, std::optional<Value> bias);
 
+// x [B, T, ...] at one position: [B, ...].
+Value at_position(Builder& b, Value x, std::int64_t position);
+
 // The elements over which the statistics of an example are: x is reshaped to `shape` (without the batch dimension), and
 // reduced over `dims` (with it).
 struct Statistics {

@@ -43,7 +43,9 @@ StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::
   const bool torch = layout == ParameterLayout::torch;
   const auto dot = static_cast<std::ptrdiff_t>(parameter.name.rfind('.') + 1);
   StoredParameter found{parameter.name, {}, parameter.shape, in_order(parameter.shape.size())};
-  if (torch && !parameter.torch.field.empty()) {
+  if (torch && !parameter.torch.whole.empty()) {
+    found.name = parameter.torch.whole;
+  } else if (torch && !parameter.torch.field.empty()) {
     found.name.replace(found.name.begin() + dot, found.name.end(), parameter.torch.field);
   }
   if (transposed.value_or(torch) && !parameter.torch.axes.empty()) found.axes = parameter.torch.axes;

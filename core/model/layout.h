@@ -26,7 +26,8 @@ constexpr std::array<declare::Word<ParameterLayout>, 2> words_of(declare::Tag<Pa
   return {{{"flax", ParameterLayout::flax}, {"torch", ParameterLayout::torch}}};
 }
 
-// How a file stores a parameter.
+// How a file stores a parameter. Several may be ranges of one array of the file (TorchParameter::whole): the shape is
+// that of the range, the name that of the array.
 struct StoredParameter {
   std::string name;
   Shape shape;

@@ -4,6 +4,7 @@
 #include "core/layers/conv.h"
 #include "core/layers/dropout.h"
 #include "core/layers/nested.h"
+#include "core/layers/recurrent.h"
 #include "core/layers/reshape.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
@@ -82,6 +83,28 @@ TEST_CASE("PyTorch has kernels as weights, with the outputs first", "[model]") {
       }
     }
   }
+}
+
+TEST_CASE("PyTorch has the gates of a recurrent layer in one array of each kind, with a second bias", "[model]") {
+  const auto of = [](const auto& kind, const std::string& name) {
+    const model::Model model = model::make_model(network({layer("rnn", kind)}), {DType::f32, {4, 6}}, labels);
+    return parameter(model, "rnn." + name).torch;
+  };
+  using layers::Returned;
+  const model::TorchParameter input = of(layers::Lstm{5, Returned::last}, "ig.kernel");
+  CHECK(input.whole == "rnn.weight_ih_l0");
+  CHECK((input.part == 2 && input.parts == 4 && input.added.empty()));
+  const model::TorchParameter bias = of(layers::Lstm{5, Returned::last}, "ho.bias");
+  CHECK((bias.whole == "rnn.bias_hh_l0" && bias.added == "rnn.bias_ih_l0" && bias.part == 3));
+  const layers::Gru both{5, Returned::last, false, true};
+  const model::TorchParameter state = of(both, "backward_rnn.hn.kernel");
+  CHECK((state.whole == "rnn.weight_hh_l0_reverse" && state.part == 2 && state.parts == 3));
+  const model::TorchParameter own = of(both, "forward_rnn.hn.bias");
+  CHECK((own.whole == "rnn.bias_hh_l0" && own.added.empty() && own.part == 2));
+  const model::Model model =
+      model::make_model(network({layer("rnn", layers::Gru{5, Returned::last})}), {DType::f32, {4, 6}}, labels);
+  CHECK(stored(parameter(model, "rnn.ir.kernel"), ParameterLayout::torch).name == "rnn.weight_ih_l0");
+  CHECK(stored(parameter(model, "rnn.ir.kernel"), ParameterLayout::torch).shape == Shape{5, 6});
 }
 
 TEST_CASE("the inputs of a dense layer after a flattened image are in the order channels, height, width in PyTorch",

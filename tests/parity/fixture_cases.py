@@ -427,6 +427,12 @@ def branch_cases() -> dict:
         return classes([convolution(8, [3, 3], strides=[3, 2]), {"reshape": {"shape": [9, 8]}}, *layers,
                         {"take": {"position": end}}, dense_layer(3)], SGD, 0.05, data="images", **more)
 
+    def rows(*layers, **more):
+        """Images of 7 x 6 as sequences of 7 rows."""
+        *layers, optimizer = layers
+        return classes([{"reshape": {"shape": [7, 12]}}, *layers, dense_layer(3)], optimizer, 0.05, data="images",
+                       **more)
+
     inception = {"point": [convolution(3, [1, 1]), "relu"],
                  "wide": [convolution(2, [1, 1]), "tanh", convolution(4, [3, 3])],
                  "pooled": [pool("max_pool", [3, 3], [1, 1], padding="SAME"), convolution(2, [1, 1])]}
@@ -452,6 +458,13 @@ def branch_cases() -> dict:
                                             {"max_pool": {"window_shape": [3, 3], "strides": [3, 3]}}], **MASKED),
         "upsample_of_sequences": signals([convolution(4, [3], strides=[3]), {"upsample": {"scale": 4, "method": "bilinear"}},
                                           convolution(2, [5])]),
+        "lstm": rows({"lstm": {"features": 6}}, "global_avg_pool", MOMENTUM),
+        "lstm_reverse_masked": rows({"lstm": {"features": 5, "reverse": True, "return": "last"}}, SGD, **MASKED),
+        "lstm_bidirectional": rows({"lstm": {"features": 4, "bidirectional": True}},
+                                   {"lstm": {"features": 3, "bidirectional": True, "return": "last"}}, SGD),
+        "gru": rows({"gru": {"features": 6, "return": "last"}}, SGD),
+        "gru_bidirectional_masked": rows({"gru": {"features": 4, "bidirectional": True}}, "global_avg_pool", SGD, **MASKED),
+        "gru_reverse": rows({"gru": {"features": 5, "reverse": True}}, "relu", "global_avg_pool", SGD),
     }
 
 

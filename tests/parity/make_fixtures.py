@@ -196,6 +196,30 @@ def swiglu(options, p, x):
     return (jax.nn.silu(x @ p["gate.kernel"]) * (x @ p["up.kernel"])) @ p["down.kernel"]
 
 
+def recurrent(cell_class):
+    """Flax's cells in its modules."""
+    def apply(options, p, x):
+        tree = {}
+        for field, value in p.items():
+            *direction, part, name = field.split(".")
+            cell = tree.setdefault(direction[0], {}).setdefault("cell", {}) if direction else tree.setdefault("cell", {})
+            cell.setdefault(part, {})[name] = value
+
+        def make():
+            return nn.RNN(cell_class(options["features"], param_dtype=x.dtype), reverse=options.get("reverse", False), keep_order=True)
+
+        both = options.get("bidirectional", False)
+        y = (nn.Bidirectional(make(), make()) if both else make()).apply({"params": tree}, x)
+        if options.get("return", "all") == "all":
+            return y
+        features = options["features"]
+        if both:
+            return jnp.concatenate([y[:, -1, :features], y[:, 0, features:]], -1)
+        return y[:, 0 if options.get("reverse", False) else -1]
+
+    return apply
+
+
 def class_token(options, p, x):
     return jnp.concatenate([jnp.broadcast_to(p["token"], (x.shape[0], 1, x.shape[-1])), x], 1)
 
@@ -205,7 +229,7 @@ def take(options, p, x):
 
 
 def sequence_parameters(kind, options, x, rng):
-    """Of embedding, position_embedding, class_token, attention and swiglu; of others none."""
+    """Of embedding, position_embedding, class_token, attention, swiglu, lstm and gru; of others none."""
     features, own = x.shape[-1], {}
 
     def kernel(name, *shape, inputs):
@@ -229,6 +253,14 @@ def sequence_parameters(kind, options, x, rng):
             own = {field: value for field, value in own.items() if not field.endswith(".bias")}
         if options.get("qk_norm", False):
             own |= {f"{part}_ln.scale": 1 + 0.1 * rng.standard_normal(size) for part in ("query", "key")}
+    if kind in ("lstm", "gru"):
+        gates, size = ("ifgo" if kind == "lstm" else "rzn"), options["features"]
+        biases = ("hi", "hf", "hg", "ho") if kind == "lstm" else ("ir", "iz", "in", "hn")
+        for direction in ("forward_rnn.", "backward_rnn.") if options.get("bidirectional", False) else ("",):
+            for gate in gates:
+                kernel(f"{direction}i{gate}", features, size, inputs=features)
+                kernel(f"{direction}h{gate}", size, size, inputs=size)
+            own |= {f"{direction}{name}.bias": 0.1 * rng.standard_normal(size) for name in biases}
     if kind == "swiglu":
         hidden = options["hidden"]
         kernel("gate", features, hidden, inputs=features)
@@ -241,6 +273,8 @@ LAYERS = {
     "embedding": lambda options, p, x: jnp.asarray(p["embedding"])[x],
     "attend": lambda options, p, x: x @ p["embedding"].T,
     "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
+    "lstm": recurrent(nn.OptimizedLSTMCell),
+    "gru": recurrent(nn.GRUCell),
     "class_token": class_token,
     "take": take,
     "attention": attention,

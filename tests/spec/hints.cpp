@@ -122,9 +122,8 @@ TEST_CASE("of a key that is set without its maps, or below other ones, the whole
 }
 
 TEST_CASE("what there is not is refused as not supported, with the nearest thing that there is", "[spec]") {
-  CHECK(
-      told("- flatten", "- lstm: 10") ==
-      "8: layer 'lstm' is not supported: there are no recurrent layers; attention is over the positions of a sequence");
+  CHECK(told("- flatten", "- rnn: 10") ==
+        "8: layer 'rnn' is not supported: the recurrent layers are lstm and gru: lstm: 128");
   CHECK(told("adam: {}", "lamb: {}") == "13: optimizer 'lamb' is not supported: the nearest are adam and adamw");
   CHECK(told("adam: {}", "adam: {weight_decay: 0.1}") ==
         "13: 'weight_decay' is not supported in adam: adamw has weight_decay, decoupled from the gradient; adam has "
@@ -297,7 +296,7 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("mse") == "did you mean 'mean_squared_error'?");
   CHECK(refused("Conv2d") == "did you mean 'conv'?");
   CHECK(refused("maxpool") == "did you mean 'max_pool'?");
-  CHECK(refused("lstm") == "there are no recurrent layers; attention is over the positions of a sequence");
+  CHECK(refused("simple_rnn") == "the recurrent layers are lstm and gru: lstm: 128");
   CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
   CHECK(refused("learning_rate_finder").starts_with("there is no finder of learning rates; a sweep does it"));
   CHECK(refused("custom_loss").starts_with("a config cannot define a loss of its own"));

@@ -102,9 +102,8 @@ TEST_CASE("layers in the syntax of other frameworks are told as they are written
     for (const std::string& one : quoted(help)) layers += (layers.empty() ? "- " : "\n    - ") + one;
     CHECK(told("- flatten", layers) == "accepted");
   }
-  CHECK(
-      told("- flatten", "- nn.LSTM(10, 20)") ==
-      "8: layer 'LSTM' is not supported: there are no recurrent layers; attention is over the positions of a sequence");
+  CHECK(told("- flatten", "- nn.RNN(10, 20)") ==
+        "8: layer 'RNN' is not supported: the recurrent layers are lstm and gru: lstm: 128");
   CHECK(told("- flatten", "- nn.Lambda: x") ==
         "8: layer 'Lambda' is not supported: a config cannot define a layer of its own; pmaptrain help layers lists "
         "those that there are");
