@@ -70,6 +70,8 @@ NETWORKS = {
         {avg_pool: {window_shape: [2], strides: [1], padding: [[1, 0]], count_include_pad: false}}, flatten, {dense: 5}""",
     "upsampled": """{conv: {features: 4, kernel_size: [3, 3], strides: [2, 2]}}, {upsample: {scale: 3, method: bilinear}},
         {conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, relu, {upsample: 2}, global_max_pool, {dense: 5}""",
+    "recurrent": """{reshape: [77, 8]}, {lstm: {features: 6, bidirectional: true}}, tanh,
+        {gru: {features: 5, reverse: true}}, {lstm: 5}, {gru: {features: 7, bidirectional: true, return: last}}, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -101,6 +103,8 @@ SEQUENCES = {
         {dense: 5}""",
     "last position": """{embedding: {num_embeddings: 31, features: 8}}, {attention: {heads: 2, causal: true}},
         {take: last}, {dense: 5}""",
+    "recurrent positions": """{embedding: {num_embeddings: 31, features: 8}}, {gru: 6}, {lstm: {features: 7, return: last}},
+        {dense: 5}""",
 }
 
 TABLE = """
@@ -338,6 +342,7 @@ class Tree:
                 ("{transpose: [1, 0]}", shape[::-1]),
                 ("{dense: 8}", [shape[0], 8]), ("{swiglu: 5}", shape),
                 (f"{{position_embedding: {{length: {shape[0] + pick([0, 3])}}}}}", shape)] + 3 * [
+                (f"{{{pick(['lstm', 'gru'])}: {{features: 5, reverse: {pick(flags)}}}}}", [shape[0], 5]),
                 (f"{{attention: {{heads: {heads}, kv_heads: {pick([1, heads])}, head_dim: 4, causal: {pick(flags)}, "
                  f"use_bias: {pick(flags)}, qk_norm: {pick(flags)}{pick(['', ', rotary: {}'])}}}}}", shape)])
         smaller = [-(-shape[0] // strides[0]), -(-shape[1] // strides[1])]

@@ -1,6 +1,8 @@
 // The nodes of each op that a model in float32 has when it predicts.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -121,9 +123,16 @@ void append(const Call<ops::Gather>& call) {
   call.set(call.graph().node("Gather", {table, call.name(1)}));
 }
 
-// Gemm takes matrices only.
+bool is_recurrence(const Equation& equation) {
+  return equation.op.as<ops::Lstm>() != nullptr || equation.op.as<ops::Gru>() != nullptr;
+}
+
+// Gemm takes matrices only. The products of a recurrence's inputs are part of its node.
 void append(const Call<ops::Matmul>& call) {
   onnx::Graph& graph = call.graph();
+  for (const Equation& equation : call.to.program().equations) {
+    if (is_recurrence(equation) && equation.operands.front() == call.equation.results.front()) return;
+  }
   const std::string rows = call.name(0), kernel = call.name(1);
   if (call.shape().size() == 2) {
     std::vector<std::string> inputs{rows, kernel};
@@ -187,6 +196,68 @@ void append(const Call<ops::Attention>& call) {
   call.set(shared ? reshaped(graph, out, {0, 0, sizes.heads, sizes.width}) : out);
 }
 
+// A known matrix [rows,columns], or a vector of columns, with its columns as rows: [1,columns,rows], or [columns]. The
+// gates, `features` columns each, have the order of an operator.
+std::vector<std::byte> by_gates(const Known& known, std::int64_t features, const Sizes& order) {
+  const std::int64_t columns = known.type.shape.back(), rows = numel(known.type) / columns;
+  std::vector<std::byte> made(known.bytes.size());
+  std::byte* to = made.data();
+  for (const std::int64_t gate : order) {
+    for (std::int64_t column = gate * features; column < (gate + 1) * features; ++column) {
+      for (std::int64_t row = 0; row < rows; ++row, to += sizeof(float)) {
+        std::memcpy(to, known.bytes.data() + static_cast<std::size_t>(row * columns + column) * sizeof(float),
+                    sizeof(float));
+      }
+    }
+  }
+  return made;
+}
+
+// LSTM and GRU, whose sequences have the positions first, take the inputs of the matmul before the equation. `bias`
+// [1,2 columns] are those of inputs, then of states.
+template <class T>
+void append_recurrence(const Call<T>& call, const std::string& op, const Sizes& order,
+                       const std::function<std::vector<std::byte>(const Known& bias)>& bias_of,
+                       onnx::Attributes attributes = {}) {
+  onnx::Graph& graph = call.graph();
+  const std::vector<Equation>& equations = call.to.program().equations;
+  const auto made = std::find_if(equations.begin(), equations.end(),
+                                 [&](const Equation& equation) { return equation.results.front() == call.operand(); });
+  const std::int64_t features = call.shape(1)[0], columns = call.shape(1)[1];
+  const auto weights = [&](const char* name, Value matrix) {
+    const Known& known = *call.to.known(matrix);
+    return graph.initializer(name, {1, columns, known.type.shape[0]}, by_gates(known, features, order));
+  };
+  const std::string x = transposed(graph, call.to.name(made->operands[0]), {1, 0, 2});
+  const std::string w = weights("inputs", made->operands[1]), r = weights("states", call.operand(1));
+  const std::string b = graph.initializer("bias", {1, 2 * columns}, bias_of(*call.to.known(made->operands[2])));
+  attributes.push_back({"hidden_size", features});
+  attributes.push_back({"direction", std::string(call.op.reverse ? "reverse" : "forward")});
+  const std::string y = graph.node(op, {x, w, r, b}, std::move(attributes));
+  call.set(transposed(graph, graph.node("Squeeze", {y, graph.integers({1})}), {1, 0, 2}));
+}
+
+void append(const Call<ops::Lstm>& call) {
+  const Sizes order{0, 3, 1, 2};  // i, o, f, c
+  append_recurrence(call, "LSTM", order, [&](const Known& bias) {
+    std::vector<std::byte> made = by_gates(bias, call.shape(1)[0], order);
+    made.resize(2 * made.size());
+    return made;
+  });
+}
+
+void append(const Call<ops::Gru>& call) {
+  const Sizes order{1, 0, 2};  // z, r, h
+  const auto bias_of = [&](const Known& bias) {
+    std::vector<std::byte> made = by_gates(bias, call.shape(1)[0], order);
+    const std::span<const std::byte> own = call.to.known(call.operand(2))->bytes;
+    made.resize(2 * made.size() - own.size());
+    made.insert(made.end(), own.begin(), own.end());
+    return made;
+  };
+  append_recurrence(call, "GRU", order, bias_of, {{"linear_before_reset", std::int64_t{1}}});
+}
+
 // ---- the table ------------------------------------------------------------------------------------------------------
 
 using Rule = void (*)(Translation& to, const Equation& equation);
@@ -209,7 +280,7 @@ const std::map<std::string_view, Rule> rules{
     rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(), rule<ops::Reshape>(),
     rule<ops::Transpose>(), rule<ops::Broadcast>(),    rule<ops::Slice>(), rule<ops::Concatenate>(),
     rule<ops::Gather>(),    rule<ops::Matmul>(),       rule<ops::Conv>(),  rule<ops::MaxPool>(),
-    rule<ops::AvgPool>(),   rule<ops::Attention>(),
+    rule<ops::AvgPool>(),   rule<ops::Attention>(),    rule<ops::Lstm>(),  rule<ops::Gru>(),
 };
 
 }  // namespace

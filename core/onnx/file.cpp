@@ -17,9 +17,9 @@ constexpr std::int64_t ir_version = 8, operator_set = 17;
 constexpr std::int64_t ml_operator_set = 3;
 constexpr std::string_view batch_dimension = "N", length_dimension = "length";
 
-// AttributeProto { string name = 1; float f = 2; int64 i = 3; repeated int64 ints = 8; repeated bytes strings = 9;
-// AttributeType type = 20; }
-enum AttributeType : std::uint8_t { is_float = 1, is_int = 2, is_ints = 7, is_strings = 8 };
+// AttributeProto { string name = 1; float f = 2; int64 i = 3; bytes s = 4; repeated int64 ints = 8; repeated bytes
+// strings = 9; AttributeType type = 20; }
+enum AttributeType : std::uint8_t { is_float = 1, is_int = 2, is_string = 3, is_ints = 7, is_strings = 8 };
 
 struct AppendAttribute {
   std::string& to;
@@ -30,6 +30,10 @@ struct AppendAttribute {
   void operator()(float value) const {
     append_float(to, 2, value);
     append_integer(to, 20, is_float);
+  }
+  void operator()(const std::string& value) const {
+    append_bytes(to, 4, value);
+    append_integer(to, 20, is_string);
   }
   void operator()(const std::vector<std::int64_t>& values) const {
     for (const std::int64_t value : values) append_integer(to, 8, value);

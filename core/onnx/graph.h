@@ -24,7 +24,8 @@ enum class ElementType : std::uint8_t { f32 = 1, u8 = 2, i32 = 6, i64 = 7, text 
 // The domain of operators on tables.
 inline constexpr std::string_view ml_domain = "ai.onnx.ml";
 
-using AttributeValue = std::variant<std::int64_t, float, std::vector<std::int64_t>, std::vector<std::string>>;
+using AttributeValue =
+    std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
 struct Attribute {
   std::string name;
   AttributeValue value;
