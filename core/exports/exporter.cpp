@@ -46,6 +46,30 @@ Json columns_of(const data::Encoding& encoding) {
   return columns;
 }
 
+// The arrays that PyTorch has for several parameters. Of two that are added, the second is zeros where no parameter is
+// stored there itself.
+run::Tensors arrays_of_several(const TrainedModel& trained, model::ParameterLayout layout) {
+  run::Tensors wholes;
+  if (layout != model::ParameterLayout::torch) return wholes;
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    const model::Parameter& parameter = trained.model.parameters[i];
+    const model::TorchParameter& torch = parameter.torch;
+    if (torch.whole.empty()) continue;
+    const model::StoredParameter stored = model::stored(parameter, layout);
+    const std::vector<std::byte> part = model::to_stored(stored, trained.parameters[i], sizeof(float));
+    for (const std::string& name : {torch.whole, torch.added}) {
+      if (name.empty() || wholes.contains(name)) continue;
+      run::Tensor& whole = wholes[name];
+      whole.shape = stored.shape;
+      whole.shape.front() *= torch.parts;
+      whole.bytes.resize(part.size() * static_cast<std::size_t>(torch.parts));
+    }
+    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(torch.part) * part.size());
+    std::copy(part.begin(), part.end(), wholes[torch.whole].bytes.begin() + at);
+  }
+  return wholes;
+}
+
 }  // namespace
 
 Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_dir, const ExportRequest& request)
@@ -95,8 +119,11 @@ void Exporter::write_parameters(run::ByteSink& sink) const {
   const bool torch = request_.layout == model::ParameterLayout::torch;
   std::vector<run::TensorView> tensors;
   std::map<std::string, std::pair<model::StoredParameter, std::span<const std::byte>>> sources;
+  std::map<std::string, run::Tensor> wholes = arrays_of_several(trained, request_.layout);
+  for (const auto& [name, whole] : wholes) tensors.push_back({name, whole.dtype, whole.shape, whole.bytes});
   for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
     model::StoredParameter stored = model::stored(trained.model.parameters[i], request_.layout);
+    if (wholes.contains(stored.name)) continue;
     tensors.push_back({stored.name, DType::f32, stored.shape, {}});
     sources.emplace(stored.name, std::pair(stored, trained.parameters[i]));
   }
@@ -118,6 +145,7 @@ void Exporter::write_parameters(run::ByteSink& sink) const {
     metadata["unknown"] = ignores_unknown_ ? "ignore" : "error";
   }
   const auto write_elements = [&](const run::TensorView& tensor) {
+    if (!tensor.bytes.empty()) return sink.write(tensor.bytes);
     const auto& [stored, elements] = sources.at(tensor.name);
     if (stored.is_reordered()) {
       sink.write(model::to_stored(stored, elements, sizeof(float)));

@@ -138,6 +138,7 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   if (spec.initial_from->checkpoint == "best") best_ = std::move(found.state);
   try {
     in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
+    if (is_torch()) divide_arrays(file_.tensors, model, in_file_as_, widened_);
     if (!is_checkpoint_of_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
     choose_member(membership);
     file_.file.check_intact();

@@ -85,7 +85,7 @@ class InitialValues {
   std::uint64_t seed_;
   run::CheckpointFile file_;
   bool is_checkpoint_of_run_ = false;               // whether the file is a checkpoint of a run
-  std::vector<data::Bytes> widened_;                // as in InitialFile
+  std::vector<data::Bytes> widened_;                // as in InitialFile, and sums of two of its arrays
   std::optional<InitialRun> run_;                   // as there
   std::map<std::string, std::string> in_file_as_;   // the names in the file of renamed tensors, by their new names
   std::optional<run::RunState> best_;               // the state beside the file, if that is checkpoints/best

@@ -69,6 +69,18 @@ struct ExportedRun {
   }
 };
 
+// What was exported as LAYOUT.safetensors begins a run with the same bits.
+void check_returns(const ExportedRun& run, const run::Tensors& ours) {
+  // A step too small to change a parameter.
+  const std::vector<std::string> still = {"optimizer={sgd: {}, learning_rate: 1.0e-30}", "train.duration=1 step"};
+  for (const std::string layout : {"flax", "torch"}) {
+    std::vector<std::string> set = still;
+    set.push_back("model.init.from={path: " + run.folder / (layout + ".safetensors") + ", layout: " + layout + "}");
+    run.train("again_" + layout, set);
+    CHECK(run::read_safetensors(run.folder / ("again_" + layout) + "/checkpoints/last/params.safetensors") == ours);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("parameters leave in the layouts of Flax and PyTorch, and a run begins with their bits", "[app]") {
@@ -84,14 +96,31 @@ TEST_CASE("parameters leave in the layouts of Flax and PyTorch, and a run begins
   CHECK(contains(text, R"({"__metadata__":{"checkpoint":"step-00000006","format":"pt","normalize_mean":"[0.4,0.5]",)"
                        R"("normalize_std":"[0.2,0.3]"})"));
 
-  // A step too small to change a parameter.
-  const std::vector<std::string> still = {"optimizer={sgd: {}, learning_rate: 1.0e-30}", "train.duration=1 step"};
-  for (const std::string layout : {"flax", "torch"}) {
-    std::vector<std::string> set = still;
-    set.push_back("model.init.from={path: " + run.folder / (layout + ".safetensors") + ", layout: " + layout + "}");
-    run.train("again_" + layout, set);
-    CHECK(run::read_safetensors(run.folder / ("again_" + layout) + "/checkpoints/last/params.safetensors") == ours);
+  check_returns(run, ours);
+}
+
+TEST_CASE("the gates of recurrent layers leave in the arrays of PyTorch, and come back with their bits", "[app]") {
+  std::string recurrent = images;
+  const std::size_t layers = recurrent.find("    - conv"), loss = recurrent.find("loss:");
+  recurrent.replace(layers, loss - layers, R"(    - reshape: [6, 10]
+    - lstm: {features: 3, bidirectional: true}
+    - gru: {features: 4, return: last}
+    - {name: head, dense: 3}
+)");
+  const ExportedRun run(recurrent);
+  const run::Tensors ours = run::read_safetensors(run.dir + "/checkpoints/last/params.safetensors");
+  std::vector<std::string> shapes;
+  for (const auto& [name, tensor] : run.tensors("torch.safetensors", {"--layout", "torch"})) {
+    shapes.push_back(name + " " + to_string(tensor.shape));
   }
+  CHECK(shapes == std::vector<std::string>{
+                      "gru_0.bias_hh_l0 [12]", "gru_0.bias_ih_l0 [12]", "gru_0.weight_hh_l0 [12,4]",
+                      "gru_0.weight_ih_l0 [12,6]", "head.bias [3]", "head.weight [3,4]", "lstm_0.bias_hh_l0 [12]",
+                      "lstm_0.bias_hh_l0_reverse [12]", "lstm_0.bias_ih_l0 [12]", "lstm_0.bias_ih_l0_reverse [12]",
+                      "lstm_0.weight_hh_l0 [12,3]", "lstm_0.weight_hh_l0_reverse [12,3]", "lstm_0.weight_ih_l0 [12,10]",
+                      "lstm_0.weight_ih_l0_reverse [12,10]"});
+  CHECK(run.tensors("flax.safetensors") == ours);
+  check_returns(run, ours);
 }
 
 TEST_CASE("export says what it wrote, of which checkpoint", "[app]") {

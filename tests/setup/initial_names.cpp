@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/layers/conv.h"
+#include "core/layers/recurrent.h"
 #include "core/layers/reshape.h"
 #include "core/model/layout.h"
 #include "core/setup/initial/names.h"
@@ -20,17 +21,18 @@ namespace {
 // A convolution and a dense layer on images of 2 x 3 x 2; the file has what `from` says.
 class ForeignFile {
  public:
-  ForeignFile() {
-    layers::Conv conv;
-    conv.features = 4;
-    conv.kernel_size = {1, 2};
-    net_ = network({layer("conv_0", conv), layer("flatten_0", layers::Flatten{}), layer("head", layers::Dense{3})});
+  ForeignFile()
+      : ForeignFile({layer("conv_0", layers::Conv{4, {1, 2}}), layer("flatten_0", layers::Flatten{}),
+                     layer("head", layers::Dense{3})},
+                    {2, 3, 2}) {}
+  ForeignFile(std::vector<layers::Layer> layers, Shape input) : input_(std::move(input)) {
+    net_ = network(std::move(layers));
     spec_.initial_from = spec::InitialFrom{path};
     spec_.init_place = {"net.yaml", 8, 3, 4, "init: x"};
     from().layout = model::ParameterLayout::torch;
   }
   spec::InitialFrom& from() { return *spec_.initial_from; }
-  model::Model model() const { return model::make_model(net_, {DType::f32, {2, 3, 2}}, labels); }
+  model::Model model() const { return model::make_model(net_, {DType::f32, input_}, labels); }
 
   // A file in the layout of `from`, with elements that differ all over the model, under these names.
   run::Tensors whole(const std::map<std::string, std::string>& names = {}, DType dtype = DType::f32) const {
@@ -71,6 +73,7 @@ class ForeignFile {
   std::string note;
 
  private:
+  Shape input_;
   Network net_;
   spec::ModelSpec spec_;
 };
@@ -90,6 +93,62 @@ TEST_CASE("a file in PyTorch's layout is read under PyTorch's names, transposed 
   CHECK(file.note == "model.init.from took 4 of the 4 parameters from " + file.path);
   // The same under the names that parameters have here.
   CHECK(file.load(file.whole({{"head.weight", "head.kernel"}})) == all_numbers());
+}
+
+TEST_CASE("PyTorch's arrays of all gates are divided, and its two biases added, but for n of gru", "[setup]") {
+  const auto counted = [](Shape shape, double first) {
+    Numbers values(static_cast<std::size_t>(numel(shape)));
+    for (double& value : values) value = first++;
+    return run::Tensor{DType::f32, shape, to_bytes(values, DType::f32)};
+  };
+  const auto rows_of = [](const Numbers& from, std::size_t first, std::size_t count) {
+    return Numbers(from.begin() + static_cast<std::ptrdiff_t>(first),
+                   from.begin() + static_cast<std::ptrdiff_t>(first + count));
+  };
+  // Of one direction of 2 features, of inputs of one: kernels (1, 2) and (2, 2).
+  const auto tensors_of = [&](const std::string& layer, std::int64_t gates, const std::string& suffix = "") {
+    return run::Tensors{{layer + ".weight_ih_l0" + suffix, counted({2 * gates, 1}, 1)},
+                        {layer + ".weight_hh_l0" + suffix, counted({2 * gates, 2}, 100)},
+                        {layer + ".bias_ih_l0" + suffix, counted({2 * gates}, 1000)},
+                        {layer + ".bias_hh_l0" + suffix, counted({2 * gates}, 2000)}};
+  };
+  const auto of_head = [&](run::Tensors& tensors, std::int64_t inputs) {
+    tensors["head.weight"] = counted({3, inputs}, 7);
+    tensors["head.bias"] = counted({3}, 9);
+  };
+  using layers::Returned;
+  ForeignFile lstm({layer("rnn", layers::Lstm{2, Returned::last}), layer("head", layers::Dense{3})}, {3, 1});
+  run::Tensors tensors = tensors_of("rnn", 4);
+  of_head(tensors, 2);
+  const Numbers found = lstm.load(tensors);
+  CHECK(rows_of(found, 0, 8) == Numbers{1, 2, 3, 4, 5, 6, 7, 8});                  // ii, if, ig, io
+  CHECK(rows_of(found, 8, 8) == Numbers{100, 102, 101, 103, 104, 106, 105, 107});  // hi and hf, transposed
+  CHECK(rows_of(found, 24, 8) == Numbers{3000, 3002, 3004, 3006, 3008, 3010, 3012, 3014});
+  CHECK(lstm.note == "model.init.from took 14 of the 14 parameters from " + lstm.path);
+
+  ForeignFile gru({layer("rnn", layers::Gru{2, Returned::last, false, true}), layer("head", layers::Dense{3})}, {3, 1});
+  tensors = tensors_of("other", 3);
+  for (auto& [name, tensor] : tensors_of("other", 3, "_reverse")) tensors[name] = tensor;
+  of_head(tensors, 4);
+  gru.from().rename = {spec::Rename{{"other.*"}, "rnn.*"}};
+  const Numbers both = gru.load(tensors);
+  CHECK(rows_of(both, 18, 8) == Numbers{3000, 3002, 3004, 3006, 1004, 1005, 2004, 2005});  // ir, iz, in, hn
+  CHECK(rows_of(both, 26, 26) == rows_of(both, 0, 26));
+
+  // A layer of other sizes, and one without biases.
+  gru.from().rename = {};
+  tensors = tensors_of("rnn", 4);
+  of_head(tensors, 4);
+  CHECK(test::contains(gru.refusal(tensors), "FILE has "));
+  tensors = tensors_of("rnn", 4);
+  of_head(tensors, 2);
+  tensors.erase("rnn.bias_ih_l0");
+  tensors.erase("rnn.bias_hh_l0");
+  CHECK(test::contains(lstm.refusal(tensors),
+                       "FILE lacks 'rnn.hf.bias' f32[2], 'rnn.hg.bias' f32[2], 'rnn.hi.bias' f32[2], 'rnn.ho.bias' "
+                       "f32[2], parameters of this model"));
+  lstm.from().layout = model::ParameterLayout::flax;
+  CHECK(test::contains(lstm.refusal(tensors), "these are names of PyTorch: layout: torch reads them"));
 }
 
 TEST_CASE("tensors are renamed, one by one or by patterns, and those that nothing takes are listed", "[setup]") {

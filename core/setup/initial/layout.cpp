@@ -68,7 +68,8 @@ std::optional<OtherLayout> other_layout(const std::vector<TakenParameter>& taken
 
 std::string names_of_torch_help(const std::vector<run::TensorView>& tensors, const model::Model& model) {
   const auto is_of_torch = [](const run::TensorView& tensor) {
-    return tensor.name.ends_with(".weight") || tensor.name == "weight" || tensor.name.ends_with(".running_mean");
+    return tensor.name.ends_with(".weight") || tensor.name == "weight" || tensor.name.ends_with(".running_mean") ||
+           tensor.name.find("weight_ih_l") != std::string::npos;
   };
   if (std::none_of(tensors.begin(), tensors.end(), is_of_torch)) return "";
   std::vector<std::string> lacking;

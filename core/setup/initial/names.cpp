@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -63,7 +65,10 @@ class Renamer {
   Renamer(const model::Model& model, const spec::InitialFrom& from) : from_(from) {
     for (const model::Parameter& parameter : model.parameters) {
       names_.push_back(parameter.name);
-      parameters_[model::stored(parameter, from.layout).name] = parameter.name;
+      const std::string name = model::stored(parameter, from.layout).name;
+      const bool is_part = name == parameter.torch.whole;
+      parameters_[name] = is_part ? name : parameter.name;
+      if (is_part && !parameter.torch.added.empty()) parameters_[parameter.torch.added] = parameter.torch.added;
     }
     for (const std::string& name : names_) parameters_[name] = name;
   }
@@ -110,10 +115,26 @@ class Renamer {
   }
 
   const spec::InitialFrom& from_;
-  std::vector<std::string> names_;                 // of parameters
-  std::map<std::string, std::string> parameters_;  // by the names that files of the layout have for them
-  std::set<std::size_t> used_;                     // indices of the renames that have matched a tensor
+  std::vector<std::string> names_;  // of parameters
+  // By the names that files of the layout have for them; names of arrays that have several of them stay.
+  std::map<std::string, std::string> parameters_;
+  std::set<std::size_t> used_;  // indices of the renames that have matched a tensor
 };
+
+data::Bytes sum_of_elements(const run::TensorView& a, const run::TensorView& b) {
+  auto sum = std::make_shared<std::vector<std::byte>>(a.bytes.size());
+  dispatch_floating(a.dtype, [&]<class T>() {
+    for (std::size_t at = 0; at < sum->size(); at += sizeof(T)) {
+      T x, y;
+      std::memcpy(&x, a.bytes.data() + at, sizeof(T));
+      std::memcpy(&y, b.bytes.data() + at, sizeof(T));
+      const T added = static_cast<T>(x + y);
+      std::memcpy(sum->data() + at, &added, sizeof(T));
+    }
+  });
+  const std::span<const std::byte> view = *sum;
+  return {std::move(sum), view};
+}
 
 }  // namespace
 
@@ -133,6 +154,42 @@ std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& 
   renamer.check_used(names, path);
   std::erase_if(in_file, [](const auto& names_of) { return names_of.first == names_of.second; });
   return in_file;
+}
+
+void divide_arrays(std::vector<run::TensorView>& tensors, const model::Model& model,
+                   std::map<std::string, std::string>& in_file, std::vector<data::Bytes>& sums) {
+  std::map<std::string, run::TensorView> whole;
+  for (const run::TensorView& tensor : tensors) whole.emplace(tensor.name, tensor);
+  std::vector<run::TensorView> parts;
+  std::set<std::string> divided;
+  for (const model::Parameter& parameter : model.parameters) {
+    const model::TorchParameter& torch = parameter.torch;
+    const auto range_of = [&](const std::string& name) -> std::optional<run::TensorView> {
+      const auto found = whole.find(name);
+      if (found == whole.end()) return std::nullopt;
+      run::TensorView range{parameter.name, found->second.dtype, found->second.shape, found->second.bytes};
+      if (range.shape.empty() || range.shape.front() % torch.parts != 0) return std::nullopt;
+      range.shape.front() /= torch.parts;
+      const std::size_t size = range.bytes.size() / static_cast<std::size_t>(torch.parts);
+      range.bytes = range.bytes.subspan(static_cast<std::size_t>(torch.part) * size, size);
+      return range;
+    };
+    std::optional<run::TensorView> range = torch.whole.empty() ? std::nullopt : range_of(torch.whole);
+    if (range && !torch.added.empty()) {
+      const std::optional<run::TensorView> other = range_of(torch.added);
+      if (!other || other->dtype != range->dtype || other->shape != range->shape || !is_floating(range->dtype))
+        continue;
+      range->bytes = sums.emplace_back(sum_of_elements(*range, *other)).view();
+      divided.insert(torch.added);
+    }
+    if (!range) continue;
+    divided.insert(torch.whole);
+    const auto renamed = in_file.find(torch.whole);
+    in_file[parameter.name] = renamed == in_file.end() ? torch.whole : renamed->second;
+    parts.push_back(*range);
+  }
+  std::erase_if(tensors, [&](const run::TensorView& tensor) { return divided.contains(tensor.name); });
+  tensors.insert(tensors.end(), parts.begin(), parts.end());
 }
 
 }  // namespace pmaptrain::setup

@@ -18,4 +18,10 @@ namespace pmaptrain::setup {
 std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& tensors, const model::Model& model,
                                                   const spec::InitialFrom& from, const std::string& path);
 
+// Puts the parameters in the place of arrays that PyTorch has for several of them (model::TorchParameter::whole).
+// `in_file` gets the names that these have in the file, `sums` the memory of parameters for which two are added. An
+// array that does not fit stays.
+void divide_arrays(std::vector<run::TensorView>& tensors, const model::Model& model,
+                   std::map<std::string, std::string>& in_file, std::vector<data::Bytes>& sums);
+
 }  // namespace pmaptrain::setup
