@@ -159,6 +159,7 @@ TEST_CASE("a token after those in memory has the logits of a whole pass", "[eval
       GENERATE("{heads: 2, causal: true}", "{heads: 4, kv_heads: 2, causal: true, use_bias: false}",
                "{heads: 2, causal: true, rotary: {base: 100.0}, qk_norm: true, dropout: 0.1}",
                "{heads: 2, causal: true}, {conv: {features: 16, kernel_size: [3], padding: CAUSAL}}",
+               "{heads: 2, causal: true}, {lstm: 16}, {gru: 16}",
                "{heads: 2, causal: true}, {parallel: {branches: [[], [{attention: {heads: 2, causal: true}}], [tanh]], "
                "join: add}}, {parallel: {branches: [[], [tanh]], join: concat}}, {dense: 16}");
   const bool mixed = GENERATE(false, true);
