@@ -20,15 +20,17 @@ namespace pmaptrain::data {
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
-  Place place;                           // of the source in the config
-  std::optional<Split> only;             // none: all splits
-  const Encoding* known;                 // null: that of the training split
-  const Skipped& left_out;               // by the run that is continued
-  bool needs_train = false;              // to learn from it
-  bool numeric_targets = false;          // the loss takes numbers: integers of a file are not labels
-  bool token_inputs = false;             // integers of a file are tokens
-  bool names_classes = false;            // numbers of a table that are no labels are classes
-  std::optional<ColumnName> group = {};  // by which a table is divided
+  Place place;                                     // of the source in the config
+  std::optional<Split> only;                       // none: all splits
+  const Encoding* known;                           // null: that of the training split
+  const Skipped& left_out;                         // by the run that is continued
+  bool needs_train = false;                        // to learn from it
+  bool numeric_targets = false;                    // the loss takes numbers: integers of a file are not labels
+  bool token_inputs = false;                       // integers of a file are tokens
+  bool label_maps = false;                         // integers of a file may be labels of pixels
+  std::optional<std::int64_t> ignored_label = {};  // of label maps, a number that is no class
+  bool names_classes = false;                      // numbers of a table that are no labels are classes
+  std::optional<ColumnName> group = {};            // by which a table is divided
 
   bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
 };

@@ -332,7 +332,12 @@ std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset) {
   std::vector<std::int32_t> labels(static_cast<std::size_t>(numel(dataset.target().shape)));
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     dataset.read(i, nullptr, reinterpret_cast<std::byte*>(labels.data()));
-    for (const std::int32_t label : labels) ++counts[label];
+    // Of label maps, neighbours are mostly equal.
+    for (auto first = labels.begin(); first != labels.end();) {
+      const auto last = std::find_if(first, labels.end(), [&](std::int32_t label) { return label != *first; });
+      counts[*first] += last - first;
+      first = last;
+    }
   }
   dataset.check_intact();
   return counts;

@@ -173,10 +173,13 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   opening.needs_train = known == nullptr && (spec.source->learns() || measures);
   opening.numeric_targets = spec.numeric_targets;
   opening.token_inputs = spec.token_inputs;
+  opening.label_maps = spec.label_maps;
+  opening.ignored_label = spec.ignored_label;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
   data::Source source = at_files(spec, [&] { return spec.source->open(opening); });
-  if (source.train) augment::check_augment(spec.augment, source.train->input());
+  if (source.train)
+    augment::check_augment(spec.augment, source.train->input(), source.train->target(), spec.ignored_label);
   const bool is_whole = !only && known == nullptr;
   const std::shared_ptr<const data::Dataset> all = source.train;  // before validation takes its share
   if (is_whole) warn_of_shared(source, *all, data::Split::test, spec);
@@ -220,7 +223,8 @@ data::Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, s
 
 Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const data::Dataset& train) {
   const std::uint64_t own = seed_of(spec, seed);
-  Stream stream(training_sampler(spec, seed, train.size()), augment::Augmenter(spec.augment, train.input(), own),
+  Stream stream(training_sampler(spec, seed, train.size()),
+                augment::Augmenter(spec.augment, train.input(), own, train.target(), spec.ignored_label),
                 augment::Mixer(spec.augment, train.input(), own));
   if (spec.shuffle && train.offsets() > 1) stream.draw_offsets(train.offsets(), own);
   return stream;

@@ -42,7 +42,7 @@ void Checks::need_classes(const std::string& name, const Place& place, const std
                              logits != objective_.target.shape &&
                              numel(logits) == numel(objective_.target.shape) * logits.back();
   if (are_positions || (!objective_.has_labels() && objective_.target.shape.size() > 1)) {
-    refuse_targets(place, name, "one class label an example, or one for each token of an embedding", "",
+    refuse_targets(place, name, "one class label an example, or integer labels of its positions", "",
                    place == objective_.loss_place   ? labels_of_pixels_help
                    : takes_numbers(objective_.loss) ? instead + " takes targets like these"
                                                     : metrics_of_masks_help);
@@ -71,16 +71,19 @@ void Checks::need_logits_of_positions(const std::string& name, const Place& plac
   if (!positions.empty()) positions.pop_back();
   if (!objective_.output.empty() && positions == objective_.target.shape) return;
   const std::string sizes = join_sizes(objective_.target.shape);
+  const bool are_pixels = objective_.target.shape.size() == 2;
   refuse(place,
          name + " takes one logit for each class at each position, [" + sizes + ", C]; the output of the model is " +
              output(),
-         "end the layers with reshape: [" + sizes + ", C]");
+         objective_.output == objective_.target.shape ? "one-hot masks are saved as labels: in NumPy, y.argmax(-1)"
+         : are_pixels ? "end the layers with conv: {features: C, kernel_size: [1, 1]}, at the size of the labels"
+                      : "end the layers with reshape: [" + sizes + ", C]");
 }
 
 void Checks::need_one_label(const std::string& name, const Place& place) const {
   if (!objective_.has_sequences()) return;
   refuse(place, name + " takes one label for each example; the targets are " + targets(),
-         "accuracy and perplexity take sequences of labels");
+         "accuracy, f1, mean_iou and perplexity take labels of positions");
 }
 
 void Checks::need_numbers(const std::string& name, const Place& place, const std::string& instead) const {

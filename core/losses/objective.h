@@ -27,7 +27,7 @@ struct Objective {
   // Examples have weights, or labels are ignored, so measures and gradients are weighted means.
   bool weighted = false;
 
-  // Class labels: one for each example, or one for each position of a sequence [L].
+  // Class labels: one for each example, or one for each position of a sequence [L] or pixel of an image [H, W].
   bool has_labels() const { return target.dtype == DType::i32; }
   bool has_sequences() const { return has_labels() && !target.shape.empty() && !is_multi_label(); }
   // What the loss takes the outputs for; that of focal depends on the targets.
@@ -54,16 +54,14 @@ struct Objective {
 // "f32[10]"
 std::string shown(DType dtype, const Shape& shape);
 
-// What those with a label for each of many numbers can do.
+// How labels of pixels and of positions are stored.
 inline constexpr const char* labels_of_pixels_help =
-    "softmax labels of pixels are not supported yet; what is: masks of 0 and 1, one for each of C classes "
-    "(np.eye(C)[y]), with sigmoid_cross_entropy and outputs of their shape; numbers, with mean_squared_error; and, "
-    "for tokens, integers [L] into an embedding with labels [L] and outputs [L, C]";
-// The same for metrics of labels.
+    "save labels as integers: (N, H, W) of pixels, for outputs [H, W, C], and (N, T, 1) of the positions of sequences, "
+    "for outputs [T, C]; in NumPy, y.argmax(-1) makes labels of one-hot masks";
+// What has metrics of labels.
 inline constexpr const char* metrics_of_masks_help =
-    "metrics of masks are not supported yet, metrics: [] leaves the loss; masks of 0 and 1 that are saved as rows, "
-    "y.reshape(len(y), -1), with flatten as the last layer and sigmoid_cross_entropy, have accuracy and f1: {average: "
-    "micro} of all pixels";
+    "metrics of masks take integer labels (N, H, W), with softmax_cross_entropy and outputs [H, W, C], for masks of 0 "
+    "and 1 of 2 classes; metrics: [] leaves the loss";
 
 // Appends to `errors` what does not fit. `name` and `place` are those of the loss or metric in the config; `instead`
 // names another one, which errors suggest.

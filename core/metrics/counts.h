@@ -11,13 +11,16 @@ inline PlannedMetric class_counts(const Metric& metric, const Objective& objecti
   const std::string prefix = metric.label() + (metric.is_per_class() ? ".each" : "");
   const std::int64_t classes = objective.measured_classes();
   const bool multi = objective.is_multi_label();
+  // Positions are so many, and their shares of an example's weight so small, that sums in f32 would lose digits.
+  const bool is_f64 = objective.has_sequences();
   const std::optional<double> threshold = class_threshold(objective, metric.kind->threshold());  // of labels
   const Decision decision = class_decision(objective, metric.kind->threshold());
-  PlannedMetric planned{
-      measure_names(metric, objective),
-      {{prefix + ".true_positives", {classes}}, {prefix + ".predicted", {classes}}, {prefix + ".actual", {classes}}},
-      {},
-      {}};
+  PlannedMetric planned{measure_names(metric, objective),
+                        {{prefix + ".true_positives", {classes}, is_f64},
+                         {prefix + ".predicted", {classes}, is_f64},
+                         {prefix + ".actual", {classes}, is_f64}},
+                        {},
+                        {}};
   planned.sums = [=](Builder& b, Value output, Value targets, const ExampleMask& rows) {
     if (multi) {
       const LabelDecisions of = label_decisions(b, output, targets, *threshold);
@@ -25,11 +28,11 @@ inline PlannedMetric class_counts(const Metric& metric, const Objective& objecti
       const Value predicted = weighed_sum(b, of.predicted, rows.weights);
       return std::vector{hits, predicted, weighed_sum(b, of.truth, rows.weights)};
     }
-    // Classes as their numbers, [B], or [B, T] of the positions of a sequence.
+    // Classes as their numbers, [B], or [B, T...] of positions.
     const Value said = predicted_class(b, output, decision);
     const Value truth = true_class(b, targets);
     const Shape shape = b.type(truth).shape;
-    Value weights = rows.weights;
+    Value weights = is_f64 ? cast(b, rows.weights, DType::f64) : rows.weights;
     if (b.type(weights).shape != shape) weights = broadcast_along(b, weights, shape, 0);
     const Value correct = cast(b, b.emit(ops::Eq{}, {said, truth}), b.type(weights).dtype);
     const ops::ScatterAdd count{classes};

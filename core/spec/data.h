@@ -80,6 +80,7 @@ struct DataSpec {
   std::vector<augment::Augmentation> augment;  // in the order in which they are applied
   std::optional<std::uint64_t> seed;           // none: use the top-level seed
   bool numeric_targets = false;                // the loss takes numbers: integers of a file are not labels
+  bool label_maps = false;                     // the loss takes classes by softmax: see data::ArrayMeaning
   bool numbers_name_classes = false;           // 1.0 and -1 in a table, which are no labels, may be classes
   bool token_inputs = false;                   // the model begins with an embedding: integers of a file are tokens
   std::optional<std::int64_t> ignored_label;   // of the loss

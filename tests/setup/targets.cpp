@@ -91,20 +91,19 @@ TEST_CASE("sigmoid_cross_entropy refuses targets outside of 0 to 1", "[setup]") 
 
 TEST_CASE("targets of the wrong type are an error of the data if they are from a file, else of the config", "[setup]") {
   const std::string pixels =
-      "softmax labels of pixels are not supported yet; what is: masks of 0 and 1, one for each of C classes "
-      "(np.eye(C)[y]), with sigmoid_cross_entropy and outputs of their shape; numbers, with mean_squared_error; and, "
-      "for tokens, integers [L] into an embedding with labels [L] and outputs [L, C]";
+      "save labels as integers: (N, H, W) of pixels, for outputs [H, W, C], and (N, T, 1) of the positions of "
+      "sequences, for outputs [T, C]; in NumPy, y.argmax(-1) makes labels of one-hot masks";
   CHECK(refused(losses::SoftmaxCrossEntropy{}, 3, numbers({0, 1, 2})) ==
         "softmax_cross_entropy takes class labels; the targets in 'y.idx' are f32[1] | mean_squared_error takes "
         "targets like these; if they are labels, store them as integers");
   CHECK(refused(losses::SoftmaxCrossEntropy{}, 3, numbers(Numbers(8, 0.0), {2, 2, 1})) ==
-        "softmax_cross_entropy takes one class label an example, or one for each token of an embedding; the targets in "
+        "softmax_cross_entropy takes one class label an example, or integer labels of its positions; the targets in "
         "'y.idx' are f32[2,2,1] | " +
             pixels);
   // With the type that the file has.
   const Targets map({DType::f32, {2, 2}, "array 'y' of 'a.npz'", "i64"}, Numbers(8, 1.0));
   CHECK(refused(losses::SoftmaxCrossEntropy{}, 3, map) ==
-        "softmax_cross_entropy takes one class label an example, or one for each token of an embedding; the targets in "
+        "softmax_cross_entropy takes one class label an example, or integer labels of its positions; the targets in "
         "array 'y' of 'a.npz' are i64[2,2] | " +
             pixels);
   const Targets row({DType::f32, {3}, "array 'y' of 'a.npz'", "i64"}, {0, 2, 1});

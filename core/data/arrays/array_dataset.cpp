@@ -195,8 +195,9 @@ class InputArray : public Dataset {
 
 class ArrayDataset : public InputArray {
  public:
-  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, Place place, ArrayMeaning meaning)
-      : InputArray(std::move(inputs), notes, std::move(place), meaning) {
+  ArrayDataset(Array inputs, const Array& targets, std::vector<std::string>& notes, const Place& place,
+               ArrayMeaning meaning)
+      : InputArray(std::move(inputs), notes, place, meaning), place_(place) {
     check_not_empty(targets);
     if (this->inputs().shape[0] != targets.shape[0]) {
       fail_data(fmt::format("{} holds {} examples, but {} holds {} targets", this->inputs().name,
@@ -212,6 +213,7 @@ class ArrayDataset : public InputArray {
 
   void read(std::int64_t index, std::byte* input, std::byte* target) const override {
     InputArray::read(index, input, target);
+    if (map_) return read_map(index, target);
     const auto* const from =
         reinterpret_cast<const std::byte*>(target_.dtype == DType::i32 ? static_cast<const void*>(labels_.data())
                                                                        : static_cast<const void*>(values_.data()));
@@ -226,14 +228,26 @@ class ArrayDataset : public InputArray {
 
   std::optional<std::pair<std::int64_t, std::int64_t>> label_range() const override { return range_; }
 
+  void check_intact() const override {
+    InputArray::check_intact();
+    if (map_) at_place(place_, [&] { map_->bytes.check_intact(); });
+  }
+  void check_unchanged() const override {
+    InputArray::check_unchanged();
+    if (map_) at_place(place_, [&] { map_->bytes.check_unchanged(); });
+  }
+
  private:
-  // Targets are small, so they are converted and checked at opening.
+  // Targets are checked at opening. But for label maps they are small, so they are converted too.
   void read_targets(const Array& targets, std::vector<std::string>& notes, ArrayMeaning meaning) {
-    const Shape shape = example_shape(targets);
+    Shape shape = example_shape(targets);
     const bool one_label = shape == Shape{1};
-    const bool of_positions = meaning.tokens && !is_floating(this->inputs().element) && shape == input().shape;
-    if (!meaning.numeric_targets && !is_floating(targets.element) && (one_label || of_positions)) {
-      target_ = {DType::i32, one_label ? Shape{} : shape, targets.name};
+    const bool of_tokens = meaning.tokens && !is_floating(this->inputs().element) && shape == input().shape;
+    const bool is_map = meaning.label_maps && shape.size() > 1;
+    if (!meaning.numeric_targets && !is_floating(targets.element) && (one_label || of_tokens || is_map)) {
+      if (one_label || (is_map && shape.back() == 1)) shape.pop_back();
+      target_ = {DType::i32, shape, targets.name};
+      if (is_map) map_ = targets;
       read_labels(targets);
       return;
     }
@@ -253,19 +267,29 @@ class ArrayDataset : public InputArray {
 
   void read_labels(const Array& targets) {
     const std::int64_t count = numel(targets.shape);
-    labels_.resize(static_cast<std::size_t>(count));
+    if (!map_) labels_.resize(static_cast<std::size_t>(count));
     std::pair<std::int64_t, std::int64_t> range{std::numeric_limits<std::int32_t>::max(),
                                                 std::numeric_limits<std::int32_t>::min()};
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int32_t label = integer_of(targets, i, "label");
       range = {std::min<std::int64_t>(range.first, label), std::max<std::int64_t>(range.second, label)};
-      labels_[static_cast<std::size_t>(i)] = label;
+      if (!map_) labels_[static_cast<std::size_t>(i)] = label;
     }
     range_ = range;
   }
 
+  void read_map(std::int64_t index, std::byte* target) const {
+    const std::int64_t count = numel(target_.shape);
+    for (std::int64_t i = 0; i < count; ++i, target += sizeof(std::int32_t)) {
+      const std::int32_t label = at_place(place_, [&] { return integer_of(*map_, index * count + i, "label"); });
+      std::memcpy(target, &label, sizeof label);
+    }
+  }
+
   Field target_;
   std::size_t target_bytes_ = 0;
+  Place place_;
+  std::optional<Array> map_;  // of labels, which are converted when they are read
   std::vector<std::int32_t> labels_;
   std::vector<float> values_;
   std::vector<double> exact_;  // the same as the file has them, where that is more

@@ -16,6 +16,7 @@ struct ArrayMeaning {
   bool numeric_targets = false;        // integers (N) or (N,1) are numbers, not labels
   bool tokens = false;                 // integers of the inputs are indices into the table of an embedding layer
   Channels channels = Channels::none;  // of inputs of three dimensions that are no tokens
+  bool label_maps = false;             // integers (N,H,W), of more dimensions too, are labels of positions
 };
 
 // What `channels: auto` is for inputs of this type and shape, which may be tokens; none where it says nothing, because
@@ -32,9 +33,10 @@ bool may_be_channels_first(const Shape& sequence);
 // read_exact_input()). An array (N) gives examples of shape [1], (N,A,B) gives [A,B,1], [A,B] or [B,A], as
 // `meaning.channels` says. Targets: integers of shape (N) or (N,1) become i32 labels; floating-point targets become
 // f32, and (N) gives [1]; integers of shape (N,C) become f32[C] (one-hot rows), but i32[C] labels if they have the
-// shape of inputs that are tokens. Conversions that may lose precision add a note to `notes`. Throws Error (data) if
-// the numbers of examples differ, an array is empty, a number is NaN or infinite, or overflows f32, or a label 32 bits.
-// `place` is the place of the files in the config, for errors during reading.
+// shape of inputs that are tokens. Where targets are label maps, integers (N,H,W) or (N,H,W,1) become i32[H,W] labels,
+// and (N,T,1) i32[T]. Conversions that may lose precision add a note to `notes`. Throws Error (data) if the numbers of
+// examples differ, an array is empty, a number is NaN or infinite, or overflows f32, or a label 32 bits. `place` is the
+// place of the files in the config, for errors during reading.
 std::shared_ptr<const Dataset> make_dataset(Array inputs, const Array& targets, std::vector<std::string>& notes,
                                             const Place& place = {}, ArrayMeaning meaning = {});
 

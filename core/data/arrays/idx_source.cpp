@@ -18,8 +18,9 @@ auto read_by(const Opening& opening) {
   return [&opening](const FilePair& pair, Notes& notes) {
     const auto read = [](const std::string& path) { return about_file(path, [&] { return read_idx(path); }); };
     Array inputs = read(pair.inputs);  // first, so that its errors are reported first
-    return make_dataset(std::move(inputs), read(pair.targets), notes, opening.place,
-                        {opening.numeric_targets, opening.token_inputs});
+    return make_dataset(
+        std::move(inputs), read(pair.targets), notes, opening.place,
+        {.numeric_targets = opening.numeric_targets, .tokens = opening.token_inputs, .label_maps = opening.label_maps});
   };
 }
 

@@ -16,7 +16,8 @@ Declaration<Npz> Npz::declaration() {
       {.path = "npz",
        .meaning = "NumPy archives: one file with separate arrays for each split, or one file per split with the same "
                   "array names in each. Where the model begins with embedding, integers of the inputs are tokens, and "
-                  "integer targets of their shape are labels of their positions.",
+                  "integer targets of their shape are labels of their positions. With softmax_cross_entropy integer "
+                  "targets (N, H, W) are labels of pixels, or of other positions.",
        .example = "source: {npz: {file: f.npz, train: [x_train, y_train], test: [x_test, y_test]}}\n"
                   "source: {npz: {train: train.npz, test: test.npz, inputs: x, targets: y}}"},
       field(&Npz::file, {.path = "file",
@@ -47,7 +48,7 @@ Declaration<Npz> Npz::declaration() {
 
 Source Npz::open(const Opening& opening) const {
   const std::map<data::Split, Split> splits = given(train, validation, test);
-  ArrayMeaning meaning{opening.numeric_targets, opening.token_inputs, channels};
+  ArrayMeaning meaning{opening.numeric_targets, opening.token_inputs, channels, opening.label_maps};
   std::optional<Channels> decided;
   std::string note;
   if (channels == Channels::automatic) {

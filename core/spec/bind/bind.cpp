@@ -84,6 +84,7 @@ class Binder {
       }
     }
     spec.data.numeric_targets = takes_numbers(spec.loss);
+    spec.data.label_maps = spec.loss && spec.loss->outputs() == losses::Outputs::softmax_logits;
     const auto* const softmax = spec.loss.as<losses::SoftmaxCrossEntropy>();
     spec.data.numbers_name_classes = softmax != nullptr && !softmax->ignore_label;
     if (spec.loss) {
