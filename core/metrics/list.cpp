@@ -4,6 +4,7 @@
 #include "core/metrics/errors.h"
 #include "core/metrics/matthews_corrcoef.h"
 #include "core/metrics/median_absolute_error.h"
+#include "core/metrics/overlap.h"
 #include "core/metrics/perplexity.h"
 #include "core/metrics/quotients.h"
 #include "core/metrics/r2.h"
@@ -13,9 +14,9 @@ namespace pmaptrain::metrics {
 // In the order of help.
 const std::vector<declare::AnyKind>& family(declare::Tag<MetricKind>) {
   static const auto all =
-      declare::kinds_of<MetricKind, Accuracy, SubsetAccuracy, TopKAccuracy, Precision, Recall, F1, MatthewsCorrcoef,
-                        RocAuc, AveragePrecision, ConfusionMatrix, Perplexity, MeanAbsoluteError, MeanSquaredError,
-                        RootMeanSquaredError, MeanAbsolutePercentageError, MedianAbsoluteError, R2>();
+      declare::kinds_of<MetricKind, Accuracy, SubsetAccuracy, TopKAccuracy, Precision, Recall, F1, MeanIou, Dice,
+                        MatthewsCorrcoef, RocAuc, AveragePrecision, ConfusionMatrix, Perplexity, MeanAbsoluteError,
+                        MeanSquaredError, RootMeanSquaredError, MeanAbsolutePercentageError, MedianAbsoluteError, R2>();
   return all;
 }
 

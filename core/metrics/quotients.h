@@ -5,7 +5,7 @@
 
 namespace pmaptrain::metrics {
 
-using Denominator = double (*)(double predicted, double actual);
+using Denominator = double (*)(double hits, double predicted, double actual);
 
 // The average over the labels of each example, [B].
 inline Value quotients_of_examples(Builder& b, const LabelDecisions& of, bool counts_predicted, bool counts_actual) {
@@ -22,14 +22,14 @@ inline Value quotients_of_examples(Builder& b, const LabelDecisions& of, bool co
 // The macro average excludes classes without predictions and labels, but no label of several; with labels 0 and 1 it is
 // the value of class 1. These are the definitions of scikit-learn and torchmetrics.
 //
-// `denominator` computes the denominator from the number of predictions and the number of labels of a class.
+// `denominator` computes the denominator from the true positives, the predictions and the labels of a class.
 inline PlannedMetric class_quotient(const Metric& metric, const Objective& objective, Denominator denominator) {
   const std::string name = metric.label();
   const Average average = *metric.kind->average();
   const bool binary = objective.is_binary(), multi = objective.is_multi_label();
   const std::optional<double> threshold = class_threshold(objective, metric.kind->threshold());  // of labels
   if (average == Average::samples) {
-    const bool of_predicted = denominator(1, 0) > 0, of_actual = denominator(0, 1) > 0;
+    const bool of_predicted = denominator(0, 1, 0) > 0, of_actual = denominator(0, 0, 1) > 0;
     return mean_of(name, [=](Builder& b, Value output, Value targets) {
       return quotients_of_examples(b, label_decisions(b, output, targets, *threshold), of_predicted, of_actual);
     });
@@ -40,7 +40,7 @@ inline PlannedMetric class_quotient(const Metric& metric, const Objective& objec
     double sum = 0, present = 0, weighted = 0, all_hits = 0, all_predicted = 0, all_actual = 0;
     for (std::size_t c = 0; c < means[0].size(); ++c) {
       const double true_positives = means[0][c], predicted = means[1][c], actual = means[2][c];
-      quotients.push_back(quotient(true_positives, denominator(predicted, actual)));
+      quotients.push_back(quotient(true_positives, denominator(true_positives, predicted, actual)));
       all_hits += true_positives;
       all_predicted += predicted;
       all_actual += actual;
@@ -51,7 +51,8 @@ inline PlannedMetric class_quotient(const Metric& metric, const Objective& objec
     }
     switch (average) {
       case Average::none: return quotients;
-      case Average::micro: return std::vector<double>{quotient(all_hits, denominator(all_predicted, all_actual))};
+      case Average::micro:
+        return std::vector<double>{quotient(all_hits, denominator(all_hits, all_predicted, all_actual))};
       case Average::weighted: return std::vector<double>{quotient(weighted, all_actual)};
       default: return std::vector<double>{binary ? quotients[1] : quotient(sum, present)};
     }
@@ -83,7 +84,7 @@ struct Precision {
         field(&Precision::threshold, threshold_key()));
   }
   PlannedMetric plan(const MetricCall& call) const {
-    return class_quotient(call.metric, call.objective, [](double predicted, double) { return predicted; });
+    return class_quotient(call.metric, call.objective, [](double, double predicted, double) { return predicted; });
   }
 };
 
@@ -105,7 +106,7 @@ struct Recall {
         field(&Recall::average, average_key()), field(&Recall::threshold, threshold_key()));
   }
   PlannedMetric plan(const MetricCall& call) const {
-    return class_quotient(call.metric, call.objective, [](double, double actual) { return actual; });
+    return class_quotient(call.metric, call.objective, [](double, double, double actual) { return actual; });
   }
 };
 
@@ -127,7 +128,7 @@ struct F1 {
   }
   PlannedMetric plan(const MetricCall& call) const {
     return class_quotient(call.metric, call.objective,
-                          [](double predicted, double actual) { return (predicted + actual) / 2; });
+                          [](double, double predicted, double actual) { return (predicted + actual) / 2; });
   }
 };
 

@@ -15,8 +15,8 @@
 #include "core/losses/sigmoid_cross_entropy.h"
 #include "core/metrics/errors.h"
 #include "core/metrics/matthews_corrcoef.h"
+#include "core/metrics/overlap.h"
 #include "core/metrics/perplexity.h"
-#include "core/metrics/quotients.h"
 #include "core/metrics/r2.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
@@ -252,8 +252,10 @@ TEST_CASE("sigmoid cross-entropy takes numbers for each output, or labels for on
 
 TEST_CASE("the macro average excludes classes without labels and predictions", "[model]") {
   Network net = network({});
-  net.metrics = {metrics::Metric{metric::Precision{}}, metrics::Metric{metric::Recall{}}, metrics::Metric{metric::F1{}},
-                 metrics::Metric{metric::F1{each}}};
+  net.metrics = {metrics::Metric{metric::Precision{}}, metrics::Metric{metric::Recall{}},
+                 metrics::Metric{metric::F1{}},        metrics::Metric{metric::F1{each}},
+                 metrics::Metric{metric::MeanIou{}},   metrics::Metric{metric::MeanIou{each}},
+                 metrics::Metric{metric::Dice{}}};
   // Of four classes, 0 and 1 occur, 2 is said wrongly, and 3 is only padding's.
   const Feed found =
       measured(net, labels, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, {0, 1, 1, 3}, {1, 1, 1, 0});
@@ -261,8 +263,11 @@ TEST_CASE("the macro average excludes classes without labels and predictions", "
   CHECK(found.at("recall").front() == Approx((1.0 + 0.5 + 0.0) / 3));
   CHECK(found.at("f1").front() == Approx((1.0 + 2.0 / 3 + 0.0) / 3));
   CHECK(found.at("f1_3") == Numbers{0});
+  CHECK(found.at("mean_iou").front() == Approx((1.0 + 0.5 + 0.0) / 3));
+  CHECK(found.at("iou_1").front() == Approx(0.5));
+  CHECK(found.at("dice") == found.at("f1"));
   const Feed perfect = measured(net, labels, {1, 0, 0, 0, 0, 1, 0, 0}, {0, 1});
-  for (const char* name : {"precision", "recall", "f1"}) CHECK(perfect.at(name) == Numbers{1});
+  for (const char* name : {"precision", "recall", "f1", "mean_iou", "dice"}) CHECK(perfect.at(name) == Numbers{1});
 }
 
 TEST_CASE("the Matthews coefficient is 1 for right predictions, -1 for two classes swapped, and 0 for one class alone",
@@ -447,24 +452,34 @@ TEST_CASE("metrics that masks do not have say how masks have some", "[model]") {
   net.metrics = {metrics::Metric{metric::F1{}}, metrics::Metric{metric::SubsetAccuracy{}}};
   const Field mask{DType::f32, {28, 28, 1}};
   const std::string help =
-      " | metrics of masks are not supported yet, metrics: [] leaves the loss; masks of 0 and 1 that are saved as "
-      "rows, y.reshape(len(y), -1), with flatten as the last layer and sigmoid_cross_entropy, have accuracy and f1: "
-      "{average: micro} of all pixels";
+      " | metrics of masks take integer labels (N, H, W), with softmax_cross_entropy and outputs [H, W, C], for masks "
+      "of 0 and 1 of 2 classes; metrics: [] leaves the loss";
   CHECK(refusal(net, photo, mask) ==
-        "f1 takes one class label an example, or one for each token of an embedding; the targets are f32[28,28,1]" +
-            help +
+        "f1 takes one class label an example, or integer labels of its positions; the targets are f32[28,28,1]" + help +
             "\nsubset_accuracy takes several labels, [L] of 0 and 1, with sigmoid_cross_entropy; the targets are "
             "f32[28,28,1]" +
             help);
   // What the help names is taken.
-  net.layers.push_back(layer("flatten_0", layers::Flatten{}));
-  metric::F1 micro;
-  micro.average = metric::Average::micro;
-  net.metrics = {metrics::Metric{metric::Accuracy{}}, metrics::Metric{micro}};
-  CHECK(model::make_model(net, photo, {DType::f32, {784}}).is_multi_label());
+  Network pixels = network({layer("conv_0", layers::Conv{2, {3, 3}, {1, 1}, {}, true})});
+  pixels.metrics = {metrics::Metric{metric::F1{}}, metrics::Metric{metric::MeanIou{}}};
+  CHECK(model::make_model(pixels, photo, {DType::i32, {28, 28}}).has_sequences());
+  // Labels of other sizes, and one-hot masks.
+  CHECK(refusal(pixels, photo, {DType::i32, {14, 14}})
+            .starts_with("softmax_cross_entropy takes one logit for each class at each position, [14, 14, C]; the "
+                         "output of the model is "
+                         "f32[28,28,2] | end the layers with conv: {features: C, kernel_size: [1, 1]}, at the size of "
+                         "the labels"));
+  CHECK(refusal(pixels, photo, {DType::i32, {28, 28, 2}})
+            .starts_with("softmax_cross_entropy takes one logit for each class at each position, [28, 28, 2, C]; the "
+                         "output of the model "
+                         "is f32[28,28,2] | one-hot masks are saved as labels: in NumPy, y.argmax(-1)"));
+  metric::MeanIou samples;
+  samples.average = metric::Average::samples;
+  pixels.metrics = {metrics::Metric{samples}};
+  CHECK(refusal(pixels, photo, {DType::i32, {28, 28}}) ==
+        "iou_samples takes no average: samples, which is of several labels | use macro, micro or weighted");
   // Numbers of that shape have metrics of numbers.
   net.loss = losses::MeanSquaredError{};
-  net.layers.pop_back();
   net.metrics = {metrics::Metric{metric::F1{}}};
   CHECK(refusal(net, photo, mask).ends_with(" | mean_absolute_error takes targets like these"));
   CHECK(refusal(network({layer("conv_0", layers::Conv{1, {3, 3}, {1, 1}, {}, true})}, losses::MeanSquaredError{}),

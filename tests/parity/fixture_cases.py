@@ -433,6 +433,9 @@ def branch_cases() -> dict:
         return classes([{"reshape": {"shape": [7, 12]}}, *layers, dense_layer(3)], optimizer, 0.05, data="images",
                        **more)
 
+    def maps(*layers, **more):
+        return classes([*layers, convolution(3, [1, 1])], SGD, 0.1, **{"data": "maps", **more})
+
     inception = {"point": [convolution(3, [1, 1]), "relu"],
                  "wide": [convolution(2, [1, 1]), "tanh", convolution(4, [3, 3])],
                  "pooled": [pool("max_pool", [3, 3], [1, 1], padding="SAME"), convolution(2, [1, 1])]}
@@ -465,6 +468,13 @@ def branch_cases() -> dict:
         "gru": rows({"gru": {"features": 6, "return": "last"}}, SGD),
         "gru_bidirectional_masked": rows({"gru": {"features": 4, "bidirectional": True}}, "global_avg_pool", SGD, **MASKED),
         "gru_reverse": rows({"gru": {"features": 5, "reverse": True}}, "relu", "global_avg_pool", SGD),
+        # A label for each pixel, of which some count, and of one image none.
+        "label_maps": maps(parallel("concat", [[], [convolution(4, [3, 3]), "tanh"]]),
+                           metrics=["accuracy", "mean_iou", "dice", {"mean_iou": {"average": "none"}}]),
+        "label_maps_partial_masked": maps(
+            convolution(4, [3, 3]), "tanh", data="partial_maps",
+            loss={"softmax_cross_entropy": {"ignore_label": 255, "class_weights": [0.5, 2.0, 1.0]}},
+            metrics=["mean_iou", {"dice": {"average": "none"}}], **MASKED),
     }
 
 

@@ -82,7 +82,12 @@ def make_data() -> dict:
     labelled = {"x": rng.integers(0, 24, (n, 6)).astype(np.uint16), "y": following}
     tags = {"x": classes["x"], "y": (classes["x"] @ normal(6, 4) + 0.7 * normal(n, 4) > 0.8).astype(np.float32)}
     counts = {"x": regression["x"], "y": rng.poisson(np.exp(np.clip(0.4 * regression["y"], -2, 2))).astype(np.float32)}
-    return {"tags": tags, "counts": counts, "regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
+    pixel = normal(n, 6, 5, 2)
+    maps = {"x": pixel, "y": np.argmax(pixel @ normal(2, 3) + 0.5 * normal(n, 6, 5, 3), axis=-1).astype(np.uint8)}
+    some = np.where(rng.random((n, 6, 5)) < 0.3, 255, maps["y"])
+    some[3] = 255
+    partial_maps = {"x": pixel, "y": some.astype(np.int16)}
+    return {"maps": maps, "partial_maps": partial_maps, "tags": tags, "counts": counts, "regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
             "tokens": tokens, "labelled": labelled,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
 
@@ -563,6 +568,9 @@ METRICS = {
     "precision": lambda options, y, t: of_classes("precision", options, y, t, lambda hit, said, right: (hit, said)),
     "recall": lambda options, y, t: of_classes("recall", options, y, t, lambda hit, said, right: (hit, right)),
     "f1": lambda options, y, t: of_classes("f1", options, y, t, lambda hit, said, right: (2 * hit, said + right)),
+    "mean_iou": lambda options, y, t: of_classes("iou" if options else "mean_iou", options, y, t,
+                                                 lambda hit, said, right: (hit, said + right - hit)),
+    "dice": lambda options, y, t: of_classes("dice", options, y, t, lambda hit, said, right: (2 * hit, said + right)),
     "matthews_corrcoef": matthews_corrcoef,
     "perplexity": lambda options, y, t: {
         "perplexity": jnp.exp(jnp.mean(optax.softmax_cross_entropy_with_integer_labels(y, t)))},
@@ -726,7 +734,9 @@ def prepared(case, data, dtype):
 def measures_of(case, parameters, x, t):
     y, means = forward_in_parts(case, parameters, x)
     loss, options = kind_and_options(case["loss"])
-    if "ignore_label" in options:  # what counts, of sequences one position after another
+    if y.ndim == t.ndim + 1 > 2:  # one position after another
+        y, t = y.reshape(-1, y.shape[-1]), t.reshape(-1)
+    if "ignore_label" in options:  # what counts
         counts = np.asarray(t) != options["ignore_label"]
         y, t = y[counts], t[counts]
     values = {"loss": jnp.mean(LOSSES[loss](options, y, t))}
