@@ -6,11 +6,14 @@
 //   void change(const Pixels& image, const Draws& draws) const    changes an image in place
 //   Mix mix(ImageSize size, const Draws& draws) const             how the examples of a batch are mixed in pairs
 //
-// and, where it cannot change images of every shape, `Misfit misfit(const Shape& shape) const`.
+// and, where it cannot change images of every shape, `Misfit misfit(const Shape& shape) const`. A constant `moves` says
+// that it moves pixels, and what targets have for each pixel moves with them: change() is called for these too, or
+// change_targets() where there is one. A constant `fills` says that pixels come in from outside of the image.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,7 +37,15 @@ struct Pixels {
   ImageSize size;
   std::int64_t channels = 0;
 
+  std::span<const std::byte> outside = {};  // the pixel that stands outside of the image; empty: zeros
+
   std::byte* row(std::int64_t y) const { return bytes.data() + y * size.width * channels; }
+  // Puts it in place of `count` pixels.
+  void clear(std::byte* at, std::int64_t count) const {
+    if (outside.empty()) std::memset(at, 0, static_cast<std::size_t>(count * channels));
+    for (std::int64_t i = 0; !outside.empty() && i < count; ++i, at += channels)
+      std::memcpy(at, outside.data(), outside.size());
+  }
 };
 
 // How the rows of a batch are mixed, each with its partner.
@@ -61,6 +72,11 @@ class AugmentationRules {
   // Whether it mixes examples. If so, change() changes nothing, else mix() gives each example itself.
   virtual bool mixes() const = 0;
   virtual void change(const Pixels& image, const Draws& draws) const = 0;
+  // Whether it moves pixels; whether some then come from outside of the image.
+  virtual bool moves() const = 0;
+  virtual bool fills() const = 0;
+  // Moves what targets have for each pixel as change() moves the pixels; `targets` has their bytes as channels.
+  virtual void change_targets(const Pixels& targets, const Draws& draws) const = 0;
   virtual Mix mix(ImageSize size, const Draws& draws) const = 0;
 };
 
@@ -86,6 +102,18 @@ class Held final : public declare::Holds<AugmentationRules, Kind> {
   bool mixes() const override { return mixes_examples; }
   void change([[maybe_unused]] const Pixels& image, [[maybe_unused]] const Draws& draws) const override {
     if constexpr (changes_images) kind_.change(image, draws);
+  }
+  bool moves() const override {
+    if constexpr (requires { Kind::moves; }) return Kind::moves;
+    return false;
+  }
+  bool fills() const override {
+    if constexpr (requires { Kind::fills; }) return Kind::fills;
+    return false;
+  }
+  void change_targets(const Pixels& targets, const Draws& draws) const override {
+    if constexpr (requires { kind_.change_targets(targets, draws); }) return kind_.change_targets(targets, draws);
+    if (moves()) change(targets, draws);
   }
   Mix mix([[maybe_unused]] ImageSize size, [[maybe_unused]] const Draws& draws) const override {
     if constexpr (mixes_examples) return kind_.mix(size, draws);

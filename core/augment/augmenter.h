@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,21 +13,25 @@
 
 namespace pmaptrain::augment {
 
-// Throws Error (usage), placed at the augmentation, if it cannot change inputs like these.
-void check_augment(const std::vector<Augmentation>& augment, const Field& input);
+// Throws Error (usage), placed at the augmentation, if it cannot change inputs like these, or move what targets have
+// for each pixel, [height, width] or [height, width, channels]. Labels of pixels from outside of an image are
+// `ignored`.
+void check_augment(const std::vector<Augmentation>& augment, const Field& input, const Field& target,
+                   std::optional<std::int64_t> ignored);
 
 // The changes of `data.augment`. What happens to an image depends on the seed, the change and the position in the
 // sample stream alone.
 class Augmenter {
  public:
   Augmenter() = default;  // changes nothing
-  // check_augment() has accepted `input`.
-  Augmenter(const std::vector<Augmentation>& augment, const Field& input, std::uint64_t seed);
+  // check_augment() has accepted the fields.
+  Augmenter(const std::vector<Augmentation>& augment, const Field& input, std::uint64_t seed, const Field& target = {},
+            std::optional<std::int64_t> ignored = {});
 
   bool changes() const { return !operations_.empty(); }
   // Changes an image [height, width, channels] at `position` of the sample stream (epoch * examples + position in the
-  // epoch).
-  void apply(std::int64_t position, std::byte* image) const;
+  // epoch), and its target where that has something for each pixel.
+  void apply(std::int64_t position, std::byte* image, std::byte* target = nullptr) const;
 
  private:
   struct Operation {
@@ -36,6 +41,8 @@ class Augmenter {
   std::vector<Operation> operations_;
   ImageSize size_;
   std::int64_t channels_ = 0;
+  std::int64_t target_bytes_ = 0;   // of each pixel; 0: the target is of the whole image
+  std::vector<std::byte> outside_;  // the target of a pixel outside of the image
 };
 
 // The first augmentation that mixes examples: in a config that is accepted, the last of the list. Null if there is

@@ -10,6 +10,7 @@
 namespace pmaptrain::augment {
 
 struct RandomCrop {
+  static constexpr bool moves = true, fills = true;
   std::int64_t padding = 4;  // pixels of zeros on each side
 
   static Declaration<RandomCrop> declaration() {
@@ -46,13 +47,13 @@ struct RandomCrop {
       const std::int64_t y = down >= 0 ? i : height - 1 - i;
       std::byte* const to = image.row(y);
       if (y + down < 0 || y + down >= height) {
-        std::memset(to, 0, bytes);
+        image.clear(to, image.size.width);
       } else if (right >= 0) {
         std::memmove(to, image.row(y + down) + outside, inside);
-        std::memset(to + inside, 0, outside);
+        image.clear(to + inside, std::abs(right));
       } else {
         std::memmove(to + outside, image.row(y + down), inside);
-        std::memset(to, 0, outside);
+        image.clear(to, std::abs(right));
       }
     }
   }

@@ -9,6 +9,8 @@
 namespace pmaptrain::augment {
 
 struct RandomFlip {
+  static constexpr bool moves = true;
+
   static Declaration<RandomFlip> declaration() {
     return declare::kind<RandomFlip>({.path = "random_flip",
                                       .meaning = "Mirrors the image left to right, with probability 1/2.",

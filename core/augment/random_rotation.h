@@ -9,6 +9,7 @@
 namespace pmaptrain::augment {
 
 struct RandomRotation {
+  static constexpr bool moves = true, fills = true;
   Spread degrees;
 
   static Declaration<RandomRotation> declaration() {
@@ -29,7 +30,7 @@ struct RandomRotation {
   }
   void change(const Pixels& image, const Draws& draws) const {
     const std::vector<std::byte> from(image.bytes.begin(), image.bytes.end());
-    rotate_image(from, image.size, image.channels, angle(draws), image.bytes);
+    rotate_image(from, image.size, image.channels, angle(draws), image.bytes, image.outside);
   }
   double angle(const Draws& draws) const { return uniform(draws.words()[0], around(degrees, 0)); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/base/memory.h"
@@ -139,6 +140,37 @@ void enlarge_part(std::span<std::byte> image, ImageSize size, const Box& part, s
   resize_rows(image.data() + part.top * row + part.left * channels, part.size.height, row, part.size.width, size.width,
               channels, rows.data());
   resize_columns(rows.data(), part.size.height, size.height, row, image.data());
+}
+
+namespace {
+
+// The pixel of `size` that is nearest to pixel `i` of `count`.
+std::int64_t nearest(std::int64_t i, std::int64_t count, std::int64_t size) { return (2 * i + 1) * size / (2 * count); }
+
+// `part` of the image `from`, whose rows have `row` bytes.
+void take_nearest(const std::byte* from, std::int64_t row, const Box& part, std::byte* to, ImageSize to_size,
+                  std::int64_t pixel) {
+  for (std::int64_t y = 0; y < to_size.height; ++y) {
+    const std::byte* const line = from + (part.top + nearest(y, to_size.height, part.size.height)) * row;
+    for (std::int64_t x = 0; x < to_size.width; ++x, to += pixel) {
+      const std::int64_t at = part.left + nearest(x, to_size.width, part.size.width);
+      std::memcpy(to, line + at * pixel, static_cast<std::size_t>(pixel));
+    }
+  }
+}
+
+}  // namespace
+
+void resize_nearest(std::span<const std::byte> from, ImageSize from_size, std::span<std::byte> to, ImageSize to_size,
+                    std::int64_t pixel) {
+  assert(std::ssize(from) == from_size.height * from_size.width * pixel);
+  assert(std::ssize(to) == to_size.height * to_size.width * pixel);
+  take_nearest(from.data(), from_size.width * pixel, {0, 0, from_size}, to.data(), to_size, pixel);
+}
+
+void enlarge_part_nearest(std::span<std::byte> image, ImageSize size, const Box& part, std::int64_t pixel) {
+  const std::vector<std::byte> from(image.begin(), image.end());
+  take_nearest(from.data(), size.width * pixel, part, image.data(), size, pixel);
 }
 
 }  // namespace pmaptrain::augment

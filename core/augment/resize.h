@@ -30,4 +30,10 @@ struct Box {
 // No pixel outside of the part counts.
 void enlarge_part(std::span<std::byte> image, ImageSize size, const Box& part, std::int64_t channels);
 
+// The same with the nearest pixel, whose value may be no quantity, such as a label: pixel i of n is that of the middle
+// (i + 0.5) · size / n, as Pillow's NEAREST. `pixel` is in bytes.
+void resize_nearest(std::span<const std::byte> from, ImageSize from_size, std::span<std::byte> to, ImageSize to_size,
+                    std::int64_t pixel);
+void enlarge_part_nearest(std::span<std::byte> image, ImageSize size, const Box& part, std::int64_t pixel);
+
 }  // namespace pmaptrain::augment

@@ -19,7 +19,7 @@ std::int64_t fixed(double value) { return static_cast<std::int64_t>(std::floor(v
 }  // namespace
 
 void rotate_image(std::span<const std::byte> from, ImageSize size, std::int64_t channels, double degrees,
-                  std::span<std::byte> to) {
+                  std::span<std::byte> to, std::span<const std::byte> outside) {
   assert(std::ssize(from) == size.height * size.width * channels && from.size() == to.size());
   const double turn = std::fmod(degrees, 360.0);
   const double angle = -(turn < 0 ? turn + 360.0 : turn) * (std::numbers::pi / 180.0);
@@ -35,6 +35,8 @@ void rotate_image(std::span<const std::byte> from, ImageSize size, std::int64_t 
 
   const auto pixel = static_cast<std::size_t>(channels);
   std::fill(to.begin(), to.end(), std::byte{0});
+  for (std::size_t at = 0; !outside.empty() && at < to.size(); at += pixel)
+    std::memcpy(to.data() + at, outside.data(), pixel);
   std::byte* out = to.data();
   for (std::int64_t y = 0; y < size.height; ++y, row_x += down_x, row_y += down_y) {
     std::int64_t at_x = row_x, at_y = row_y;

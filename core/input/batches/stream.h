@@ -46,7 +46,7 @@ class Stream {
     } else {
       dataset.read(index, input, target);
     }
-    augmenter_.apply(epoch * order_.examples() + position, input);
+    augmenter_.apply(epoch * order_.examples() + position, input, target);
   }
 
  private:
