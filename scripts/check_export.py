@@ -76,6 +76,14 @@ NETWORKS = {
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
 
+# Levels of a U-Net, as configs/unet.yaml, with a class for each pixel.
+UNET = """{conv: {features: 4, kernel_size: [3, 3]}}, {batch_norm: {momentum: 0.5}}, relu,
+        {parallel: {join: concat, branches: {skip: [], below: [{max_pool: {window_shape: [2, 2], strides: [2, 2]}},
+            {conv: {features: 6, kernel_size: [3, 3]}}, relu, {parallel: {join: concat, branches: {skip: [],
+                below: [{max_pool: {window_shape: [2, 2], strides: [2, 2]}}, {conv: {features: 8, kernel_size: [3, 3]}},
+                        tanh, {upsample: 2}]}}}, {conv: {features: 5, kernel_size: [3, 3]}}, relu, {upsample: 2}]}}},
+        {conv: {features: 3, kernel_size: [1, 1]}}"""
+
 ARRAYS = """
 mesh: {axes: {devices: 2}}
 data:
@@ -196,6 +204,11 @@ def check_images(check, random):
         check.compare(run, file, feed, CLASSES)
     mixed = check.train("bfloat16", IMAGES.replace("LAYERS", NETWORKS["convolutions"]) + "precision: mixed_bfloat16\n")
     check.compare(mixed, file, feed, CLASSES, predict=["--set", "precision=float32"])
+    maps = IMAGES.replace("synthetic_images: {height: 11, width: 14, channels: 4, classes: 5,",
+                          "synthetic_masks: {height: 8, width: 12, channels: 4,").replace("LAYERS", UNET)
+    smaller = numpy.ascontiguousarray(images[:, :8, :12])
+    numpy.save(check.folder / "smaller.npy", smaller)
+    check.compare(check.train("classes of pixels", maps), check.folder / "smaller.npy", {"inputs": smaller}, CLASSES)
     ensemble = "ensemble: {axis: members, vary: {seed: [0, 1, 2]}}\n"
     config = (IMAGES.replace("LAYERS", NETWORKS["pools"]) + ensemble).replace("{devices: 2}", "[{members: 3}, {devices: 2}]")
     run = check.train("ensemble", config)

@@ -63,7 +63,8 @@ std::vector<std::string> shipped_configs() {
   std::vector<std::string> configs;
   for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
     const std::string name = entry.path().filename().string();
-    const bool is_large = name.starts_with("resnet") || name.starts_with("gpt") || name.starts_with("vit");
+    const bool is_large =
+        name.starts_with("resnet") || name.starts_with("gpt") || name.starts_with("vit") || name.starts_with("unet");
     if (entry.path().extension() != ".yaml" || is_large) continue;
     if (name == "fashion_mnist.yaml" && !fs::exists(data::FashionMnist{}.dir)) {
       WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");

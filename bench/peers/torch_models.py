@@ -1,5 +1,5 @@
-"""Transformers and ResNet-18 in PyTorch: the models of bench/configs/transformer*.yaml, configs/gpt2.yaml and
-configs/resnet18.yaml."""
+"""Transformers, ResNet-18 and a U-Net in PyTorch: the models of bench/configs/transformer*.yaml, configs/gpt2.yaml,
+configs/resnet18.yaml and configs/unet.yaml."""
 
 import torch
 import torch.nn.functional as F
@@ -76,4 +76,27 @@ def resnet18():
         inputs = outputs
     return nn.Sequential(
         convolution(3, 64, 3, 1), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)
+    )
+
+
+def convolution_of_level(inputs, outputs):
+    return nn.Sequential(convolution(inputs, outputs, 3, 1), nn.ReLU())
+
+
+class Level(nn.Module):
+    """What it is given, beside what the smaller images below make of it."""
+
+    def __init__(self, *below):
+        super().__init__()
+        self.below = nn.Sequential(nn.MaxPool2d(2), *below, nn.Upsample(scale_factor=2, mode="nearest"))
+
+    def forward(self, x):
+        return torch.cat((x, self.below(x)), dim=1)
+
+
+def unet():
+    lowest = Level(convolution_of_level(24, 48), convolution_of_level(48, 48))
+    below = Level(convolution_of_level(12, 24), lowest, convolution_of_level(72, 24))
+    return nn.Sequential(
+        convolution_of_level(1, 12), below, convolution_of_level(36, 12), nn.Conv2d(12, 3, 1)
     )

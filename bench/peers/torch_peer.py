@@ -2,7 +2,8 @@
 
     torch_peer.py WORK VARIANT DEVICES SECONDS [WORK VARIANT DEVICES SECONDS]...
 
-WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large, gpt2 or resnet18. What fails
+WORK is linear_regression, cnn, cnn_BATCH, mlp, wide_mlp, transformer, transformer_large, gpt2, resnet18 or unet.
+What fails
 among several is told on its line, and the others are run.
 
 VARIANT joins words with '-': eager, compile or graph (a CUDA graph of the whole eager step), then perhaps channels_last,
@@ -24,7 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from measure import measure, report
-from torch_models import TRANSFORMERS, loss_of_positions, resnet18, transformer
+from torch_models import TRANSFORMERS, loss_of_positions, resnet18, transformer, unet
 
 WORDS = {"channels_last", "autocast", "bf16", "cuda"}  # of a variant, behind its first one
 
@@ -69,6 +70,13 @@ def images(channels_last):
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     sgd = functools.partial(torch.optim.SGD, lr=0.01, momentum=0.9, nesterov=True, weight_decay=0.0005, fused=True)
     return model, F.cross_entropy, sgd, x, y
+
+
+def pixels(channels_last):
+    model, x, y = unet(), torch.randn(20, 1, 64, 64), torch.randint(0, 3, (20, 64, 64))
+    if channels_last:
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    return model, F.cross_entropy, functools.partial(torch.optim.Adam, lr=4e-3, fused=True), x, y
 
 
 def in_bf16(model, loss, optimizer, x, y):
@@ -192,6 +200,8 @@ def run(work, variant, devices, seconds):
             parts = tokens(work)
         elif work == "resnet18":
             parts = images("channels_last" in words)
+        elif work == "unet":
+            parts = pixels("channels_last" in words)
         elif work == "mlp":
             parts = mlp(512)
         elif work == "wide_mlp":

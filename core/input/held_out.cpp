@@ -168,7 +168,7 @@ std::string name_of_example(const data::Dataset& dataset, std::int64_t example) 
 
 bool are_compared(const data::SourceKind& source) {
   return source.as<data::TextFiles>() == nullptr && source.as<data::SyntheticLinear>() == nullptr &&
-         source.as<data::SyntheticImages>() == nullptr;
+         source.as<data::SyntheticImages>() == nullptr && source.as<data::SyntheticMasks>() == nullptr;
 }
 
 std::map<std::int32_t, std::int64_t> labels_of(const data::Dataset& dataset, const spec::DataSpec& spec) {

@@ -46,6 +46,11 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
                                          "data.source.synthetic_images={height: 8, width: 8, channels: 3, "
                                          "classes: 10, train: 256, test: 16}"});
     }
+    if (config.stem() == "unet") {
+      arguments.insert(arguments.end(),
+                       {"--set", "data.source={synthetic_masks: {height: 16, width: 16, train: 40, test: 8}}", "--set",
+                        "data.batch_size=8"});
+    }
     const bool is_large = config.stem() == "resnet_fashion" || config.stem() == "vit";
     const bool is_fashion = config.stem() == "fashion_mnist" || is_large;
     if (config.stem() == "gpt2") continue;  // tests/app/gpt2.cpp has it

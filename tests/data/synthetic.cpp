@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -110,6 +111,44 @@ TEST_CASE("synthetic images of the test split can be classified, and all classes
     right += std::min_element(distances.begin(), distances.end()) - distances.begin() == example.label ? 1 : 0;
   }
   CHECK(right >= 90);
+}
+
+TEST_CASE("synthetic masks have each class, and brightness alone does not tell discs from rectangles", "[data]") {
+  const data::SyntheticMasks options;
+  const auto train = data::make_masks(options, 0, data::Split::train);
+  const auto read = [&](const data::Dataset& dataset, std::int64_t index) {
+    std::pair<std::vector<std::uint8_t>, std::vector<std::int32_t>> one;
+    one.first.resize(dataset.input().bytes());
+    one.second.resize(static_cast<std::size_t>(numel(dataset.target().shape)));
+    dataset.read(index, reinterpret_cast<std::byte*>(one.first.data()),
+                 reinterpret_cast<std::byte*>(one.second.data()));
+    return one;
+  };
+  CHECK(train->size() == 2000);
+  CHECK(train->target().dtype == DType::i32);
+  CHECK(train->target().shape == Shape{64, 64});
+  std::vector<double> counts(3), sums(3);
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const auto [pixels, labels] = read(*train, i);
+    for (std::size_t p = 0; p < labels.size(); ++p) {
+      const auto label = static_cast<std::size_t>(labels[p]);
+      REQUIRE(label < 3);
+      ++counts[label];
+      sums[label] += pixels[p];
+    }
+  }
+  CHECK(counts[0] > 0.5 * 200 * 4096);
+  CHECK(counts[1] > 0.04 * 200 * 4096);
+  CHECK(counts[2] > 0.04 * 200 * 4096);
+  CHECK(std::abs(sums[1] / counts[1] - sums[2] / counts[2]) < 10);
+  CHECK(sums[1] / counts[1] - sums[0] / counts[0] > 50);
+  const auto test = data::make_masks(options, 0, data::Split::test);
+  CHECK(read(*train, 7) == read(*data::make_masks(options, 0, data::Split::train), 7));
+  CHECK_FALSE(read(*train, 7) == read(*test, 7));
+  CHECK_FALSE(read(*train, 7) == read(*data::make_masks(options, 1, data::Split::train), 7));
+  // Small, odd, and of three channels.
+  CHECK(read(*data::make_masks({5, 7, 3, 4, 0, 0.1}, 0, data::Split::train), 3).first.size() == 105);
+  CHECK_THROWS_AS(data::make_masks({65536, 65536, 1, 1, 0, 0.1}, 0, data::Split::train), Error);
 }
 
 TEST_CASE("synthetic sizes out of range are refused before memory is taken", "[data]") {

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/philox.h"
 #include "core/data/opening.h"
+#include "core/data/synthetic/pixel_noise.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -98,8 +99,7 @@ class ImageDataset : public Dataset {
         size_(split == Split::train ? o.train : o.test),
         key_(stream_key(seed, "data/examples")),
         split_(split) {
-    // A sum of four uniform bytes has the standard deviation sqrt(4 · (256² - 1) / 12), and pixels a range of 255.
-    scale_ = std::llround(o.noise * 255.0 / std::sqrt((65536.0 - 1.0) / 3.0) * 65536.0);
+    scale_ = PixelNoise::scale_of(o.noise);
     draw_patterns(stream_key(seed, "data/true"));
   }
 
@@ -122,21 +122,12 @@ class ImageDataset : public Dataset {
     const std::int64_t shift_y = below(head[1], height_ / 8 + 1);
     const std::int64_t shift_x = below(head[2], width_ / 8 + 1);
     const std::uint8_t* const pattern = patterns_.data() + label * height_ * width_ * channels_;
-    // Noise is drawn in chunks, so that it needs no memory; each chunk is a row of its own lane.
-    std::array<std::uint32_t, 512> words;
-    std::size_t next = words.size();
-    std::uint64_t piece = 0;
+    PixelNoise noisy(scale_, key_, row, 2 * lane + 1);
     for (std::int64_t y = 0; y < height_; ++y) {
       const std::uint8_t* const line = pattern + (y + shift_y) % height_ * width_ * channels_;
       for (std::int64_t x = 0; x < width_; ++x) {
         const std::uint8_t* const pixel = line + (x + shift_x) % width_ * channels_;
-        for (std::int64_t c = 0; c < channels_; ++c) {
-          if (next == words.size()) {
-            philox_row(key_, row << 24 | piece++, 2 * lane + 1, words);
-            next = 0;
-          }
-          *input++ = static_cast<std::byte>(noisy(pixel[c], words[next++]));
-        }
+        for (std::int64_t c = 0; c < channels_; ++c) *input++ = noisy(pixel[c]);
       }
     }
   }
@@ -144,12 +135,6 @@ class ImageDataset : public Dataset {
  private:
   static std::int64_t below(std::uint32_t word, std::int64_t count) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >> 32);
-  }
-
-  std::uint8_t noisy(std::uint8_t value, std::uint32_t w) const {
-    const std::uint32_t sum = (w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24);
-    const std::int64_t offset = (static_cast<std::int64_t>(sum) - 510) * scale_;
-    return static_cast<std::uint8_t>(std::clamp<std::int64_t>(value + ((offset + 32768) >> 16), 0, 255));
   }
 
   // Random values on a coarse grid that wraps around, and between them a bilinear surface in 16-bit fractions.
@@ -181,7 +166,7 @@ class ImageDataset : public Dataset {
   }
 
   std::int64_t height_, width_, channels_, classes_, size_;
-  std::int64_t scale_ = 0;  // of the noise, in 1/65536
+  std::int64_t scale_ = 0;  // of the noise
   PhiloxKey key_;
   Split split_;
   std::vector<std::uint8_t> patterns_;  // [classes, height, width, channels]

@@ -26,6 +26,14 @@ struct SyntheticImages {
   static Declaration<SyntheticImages> declaration();
   Source open(const Opening& opening) const;
 };
+struct SyntheticMasks {
+  std::int64_t height = 64, width = 64, channels = 1;
+  std::int64_t train = 2000, test = 500;
+  double noise = 0.1;
+
+  static Declaration<SyntheticMasks> declaration();
+  Source open(const Opening& opening) const;
+};
 
 // y = x · w + b + noise · n, with x: f32[features] and y: f32[1]. x, n, w and b are normal; w and b are from the stream
 // "data/true", examples from "data/examples".
@@ -41,5 +49,10 @@ LinearSource make_linear(const SyntheticLinear& options, std::uint64_t seed, std
 // range of a pixel). The noise is a sum of four uniform bytes, which is approximately normal. All arithmetic is in
 // integers, so the bits are the same on every machine. The test split has the same patterns and different images.
 std::shared_ptr<const Dataset> make_images(const SyntheticImages& options, std::uint64_t seed, Split split);
+
+// Images u8[height,width,channels] with a label for each pixel, i32[height,width]: 0 background, 1 disc, 2 rectangle.
+// An image has two to four discs and rectangles of random size, place and brightness; the later cover the earlier. The
+// brightness does not tell the class. Noise as in make_images().
+std::shared_ptr<const Dataset> make_masks(const SyntheticMasks& options, std::uint64_t seed, Split split);
 
 }  // namespace pmaptrain::data

@@ -18,7 +18,8 @@ namespace {
 using Kind = Node::Kind;
 
 bool is_synthetic(const data::SourceKind& source) {
-  return source.as<data::SyntheticLinear>() != nullptr || source.as<data::SyntheticImages>() != nullptr;
+  return source.as<data::SyntheticLinear>() != nullptr || source.as<data::SyntheticImages>() != nullptr ||
+         source.as<data::SyntheticMasks>() != nullptr;
 }
 
 class EnsembleBinder {
