@@ -70,6 +70,11 @@ class Dataset {
     (void)index;
     return {};
   }
+  // Of an image that was resized when it was read, its own height and width; else empty.
+  virtual Shape stored_size(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   // Where a text file has example `index`, for messages: "'t.csv', line 7"; empty unless the source is one of lines.
   virtual std::string line_of(std::int64_t index) const {
     (void)index;

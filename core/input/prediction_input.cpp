@@ -17,6 +17,7 @@
 #include "core/data/arrays/npz_source.h"
 #include "core/data/arrays/zip.h"
 #include "core/data/images/folder.h"
+#include "core/data/images/masks.h"
 #include "core/data/subset.h"
 #include "core/data/tables/csv.h"
 #include "core/data/tables/csv_source.h"
@@ -172,9 +173,11 @@ std::shared_ptr<const data::Dataset> open_images(const std::string& path, const 
               "images are u8[height,width,channels] with 1 or 3 channels; give the inputs as an array (.npy)");
   }
   const auto* const folder = spec.source.as<data::ImageFolder>();
+  const auto* const masks = spec.source.as<data::ImageMasks>();
   const bool skips = folder != nullptr && folder->on_error == data::OnError::skip;
-  return data::open_unclassed_images(path, shape, folder != nullptr && folder->size, input.notes,
-                                     skips ? &input.skipped : nullptr);
+  return data::open_unclassed_images(path, shape,
+                                     (folder != nullptr && folder->size) || (masks != nullptr && masks->size),
+                                     input.notes, skips ? &input.skipped : nullptr);
 }
 
 data::InputTable open_table_or_refuse(const std::string& path, const spec::DataSpec& spec, const data::Encoding& known,

@@ -89,6 +89,10 @@ class FolderDataset : public Dataset {
     if (has_classes()) std::memcpy(target, &files_.files[i].label, sizeof(std::int32_t));
   }
   std::string file_of(std::int64_t index) const override { return files_.files[static_cast<std::size_t>(index)].name; }
+  Shape stored_size(std::int64_t index) const override {
+    const ImageHead& head = files_.files[static_cast<std::size_t>(index)].head;
+    return {head.seen_height(), head.seen_width()};
+  }
   std::int64_t file_size(std::int64_t index) const override {
     return is_costly() ? stamps_[static_cast<std::size_t>(index)].bytes : -1;
   }

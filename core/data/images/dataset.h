@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/augment/resize.h"
@@ -42,6 +44,19 @@ void remove_damaged(ImageFiles& files, const std::function<bool(const ImageFile&
 // A file of which only the head can be read must not determine the form of all images. If heads differ in size (which
 // matters without `resize`) or in colour, removes damaged files among the groups that are small enough to be left out.
 void remove_damaged_few(ImageFiles& files, bool resize, std::vector<SkippedRow>& skipped);
+
+// The form of the training images: grey if all are, of `size`, or of their common size. `source` is the name of the
+// source, for errors.
+ImageForm form_of(const ImageFiles& train, const std::optional<std::vector<std::int64_t>>& size,
+                  std::string_view source);
+
+// Checks that the images of a split can be converted to the form of the training split.
+void check_form(const ImageFiles& files, const ImageForm& form, bool resize, std::string_view source);
+
+// decode_images(), with notes of what is changed: "test images: 3 of 20 are resized to 32x32".
+std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::string& which, const ImageForm& form,
+                                               std::size_t room, std::vector<SkippedRow>* skipped,
+                                               std::vector<std::string>& notes);
 
 // "train images: 12 GiB do not fit in 8 GiB of memory; 3000 of 9000 are decoded whenever they are read"; empty if all
 // fit.

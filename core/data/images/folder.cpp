@@ -20,26 +20,31 @@ namespace {
 
 std::string to_text(const augment::ImageSize& size) { return fmt::format("{}x{}", size.height, size.width); }
 
-// Without `size`, all images must have the size of the first one.
-augment::ImageSize common_size(const ImageFiles& files) {
+// Without `size`, all images must have the size of the first one. `source` is the name of the source.
+augment::ImageSize common_size(const ImageFiles& files, std::string_view source) {
   const ImageFile& first = files.files.front();
   for (const ImageFile& file : files.files) {
     if (seen_size(file.head) == seen_size(first.head)) continue;
     fail_data(fmt::format("the images differ in size: '{}' has {}x{} pixels (height x width), '{}' has {}x{}",
                           files.path_of(first), first.head.seen_height(), first.head.seen_width(), files.path_of(file),
                           file.head.seen_height(), file.head.seen_width()),
-              "choose the size that all are resized to, for example size: [32, 32] in image_folder");
+              fmt::format("choose the size that all are resized to, for example size: [32, 32] in {}", source));
   }
   return seen_size(first.head);
 }
 
-ImageForm form_of(const ImageFolder& folder, const ImageFiles& train) {
+}  // namespace
+
+ImageForm form_of(const ImageFiles& train, const std::optional<std::vector<std::int64_t>>& size,
+                  std::string_view source) {
   const bool grey =
       std::all_of(train.files.begin(), train.files.end(), [](const auto& file) { return file.head.grey; });
   ImageForm form{{}, grey ? 1 : 3};
-  form.size = folder.size ? augment::ImageSize{(*folder.size)[0], (*folder.size)[1]} : common_size(train);
+  form.size = size ? augment::ImageSize{(*size)[0], (*size)[1]} : common_size(train, source);
   return form;
 }
+
+namespace {
 
 // The classes of a split without a file.
 std::vector<std::string> empty_classes(const ImageFiles& files) {
@@ -87,8 +92,9 @@ bool has_form(const ImageFile& file, const ImageForm& form, bool resize) {
   return (form.channels == 3 || file.head.grey) && (resize || seen_size(file.head) == form.size);
 }
 
-// Checks that the images of a split can be converted to the form of the training split.
-void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
+}  // namespace
+
+void check_form(const ImageFiles& files, const ImageForm& form, bool resize, std::string_view source) {
   for (const ImageFile& file : files.files) {
     if (has_form(file, form, resize)) continue;
     if (form.channels == 1 && !file.head.grey) {
@@ -98,9 +104,11 @@ void check_form(const ImageFiles& files, const ImageForm& form, bool resize) {
     fail_data(
         fmt::format("'{}' has {}x{} pixels (height x width), but the training images have {}x{}", files.path_of(file),
                     file.head.seen_height(), file.head.seen_width(), form.size.height, form.size.width),
-        fmt::format("resize all images: size: [{}, {}] in image_folder", form.size.height, form.size.width));
+        fmt::format("resize all images: size: [{}, {}] in {}", form.size.height, form.size.width, source));
   }
 }
+
+namespace {
 
 // "test images: 3 of 20 are resized to 32x32"
 void note_changes(const ImageFiles& files, const std::string& which, const ImageForm& form,
@@ -118,6 +126,8 @@ void note_changes(const ImageFiles& files, const std::string& which, const Image
   if (form.channels == 3) note(count([](const ImageHead& head) { return head.grey; }), "are grey and become colour");
 }
 
+}  // namespace
+
 std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::string& which, const ImageForm& form,
                                                std::size_t room, std::vector<SkippedRow>* skipped,
                                                std::vector<std::string>& notes) {
@@ -125,8 +135,6 @@ std::shared_ptr<const Dataset> decode_and_note(ImageFiles files, const std::stri
   if (std::string note = note_of_room(files, which, form, room); !note.empty()) notes.push_back(std::move(note));
   return decode_images(std::move(files), form, room, skipped);
 }
-
-}  // namespace
 
 Declaration<ImageFolder> ImageFolder::declaration() {
   return declare::kind<ImageFolder>(
@@ -214,7 +222,7 @@ Source open_image_folder(const ImageFolder& folder, const std::function<bool(Spl
 
   ImageForm form;
   if (by_train) {
-    form = form_of(folder, splits.at(Split::train));
+    form = form_of(splits.at(Split::train), folder.size, "image_folder");
     source.encoding.image = form.shape();
   } else {
     source.encoding.image = known->image;
@@ -226,7 +234,7 @@ Source open_image_folder(const ImageFolder& folder, const std::function<bool(Spl
       remove_damaged(
           files, [&](const ImageFile& file) { return !has_form(file, form, resize); }, skipped[split]);
     }
-    check_form(files, form, resize);
+    check_form(files, form, resize, "image_folder");
     source.of(split) =
         decode_and_note(std::move(files), fmt::format("{} images", name_of(split)), form,
                         room.value_or(room_for_images()), skips ? &skipped[split] : nullptr, source.notes);
