@@ -18,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/texts/text_source.h"
+#include "core/evaluate/mask_folder.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/evaluate/predictor.h"
 #include "core/evaluate/threshold.h"
@@ -53,16 +54,38 @@ void check_no_text(const std::string& input, const spec::Spec& spec) {
                   " continues it; pmaptrain eval RUN --set data.source.text.test=FILE measures the model on it");
 }
 
+[[noreturn]] void refuse_ending(const std::string& output) {
+  fail_option("--output", output, "the ending of '" + output + "' does not say what to write",
+              "it is one of .csv, .npy and .npz; classes of pixels are also written to a folder, which has no ending");
+}
+
+// Whether the output may be a folder of masks, which only the model tells.
+bool may_be_folder(const std::string& output) { return output != "-" && fs::path(output).extension().empty(); }
+
+// Masks are written into a folder, whether or not it exists.
+void check_output_folder(const std::string& output, bool overwrite) {
+  fs::path folder = fs::path(output).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  check_folder_of("--output", folder.string());
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) return;
+  if (!fs::is_directory(folder, ignored))
+    fail_option("--output", output, "'" + output + "' is no folder", "name another one, for a PNG file of each image");
+  if (!overwrite && !fs::is_empty(folder, ignored)) {
+    fail_option("--output", output, "the folder '" + output + "' is not empty",
+                "--overwrite replaces masks in it of the same names");
+  }
+}
+
 // What can be said of the output before anything is computed.
 void check_output(const std::string& output, const std::string& input, bool overwrite) {
   const auto refuse = [&output](std::string message, std::string help) {
     fail_option("--output", output, std::move(message), std::move(help));
   };
-  if (!evaluate::is_prediction_file(output)) {
-    refuse("the ending of '" + output + "' does not say what to write", "it is one of .csv, .npy and .npz");
-  }
+  if (!evaluate::is_prediction_file(output) && !may_be_folder(output)) refuse_ending(output);
   std::error_code ignored;
   if (fs::equivalent(output, input, ignored)) refuse("--output is the file that --input reads", "name another file");
+  if (may_be_folder(output)) return check_output_folder(output, overwrite);
   check_output_file(output, overwrite);
 }
 
@@ -122,8 +145,10 @@ int command_predict(CommandArguments arguments, const Streams& given) {
                "runs/fashion_mnist --input images.npy --output predictions.csv");
   a.text("--input", "FILE", input,
          "the inputs: an NPZ, NPY, IDX or CSV file, an image, or a folder of images; no targets are needed");
-  a.text("--output", "FILE", output,
-         "what to write: a .csv, .npy or .npz file (array 'predictions'), or - for CSV on standard output");
+  a.text(
+      "--output", "FILE", output,
+      "what to write: a .csv, .npy or .npz file (array 'predictions'), or - for CSV on standard output; of classes of "
+      "pixels also a folder, of PNG files");
   a.list("--id", "COLUMN", request.input.ids,
          "a column of a CSV input that is written in front of the predictions; may be repeated");
   a.word(
@@ -216,6 +241,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       return std::string();
     });
   }
+  if (may_be_folder(to) && !evaluate::are_masks(predictions)) refuse_ending(to);
   check_ids(request.input.ids, predictions);
   if (!predictions.skipped.empty() && !to_stream && fs::path(to).extension() != ".csv") {
     fail_data(fmt::format("{} cannot be read, and an array has no place to say so: {}",
@@ -238,8 +264,9 @@ int command_predict(CommandArguments arguments, const Streams& given) {
     std::unique_ptr<evaluate::PredictionWriter> file;
     evaluate::Predictor::Take take;
     if (writes) {
-      file = to_stream ? evaluate::open_prediction_stream(streams.out, predictions)
-                       : evaluate::open_prediction_file(to, predictions);
+      file = to_stream           ? evaluate::open_prediction_stream(streams.out, predictions)
+             : may_be_folder(to) ? evaluate::open_mask_folder(to, predictions)
+                                 : evaluate::open_prediction_file(to, predictions);
       take = [&](std::int64_t, std::span<const std::byte> rows) { file->write(rows); };
     }
     signal = predictor.run(take, StopSignals::flag());

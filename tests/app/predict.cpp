@@ -201,7 +201,9 @@ TEST_CASE("predict replaces an output only with --overwrite, and leaves none of 
   CHECK(test::read_text(run.folder / "out.csv") == "mine");
   CHECK(run.refusal(2, "new.csv", {}, "no/out.csv") == "there is no folder 'no' | mkdir -p no");
   CHECK(run.refusal(2, "new.csv", {}, "out.txt") ==
-        "the ending of 'out.txt' does not say what to write | it is one of .csv, .npy and .npz");
+        "the ending of 'out.txt' does not say what to write | it is one of .csv, .npy and .npz; classes of pixels are "
+        "also written to a folder, which has no ending");
+  CHECK(run.refusal(2, "new.csv", {}, "masks").starts_with("the ending of 'masks' does not say what to write | "));
   CHECK(run.refusal(2, "new.csv", {"--overwrite"}, "new.csv") ==
         "--output is the file that --input reads | name another file");
   CHECK(run.refusal(3, "gone.csv") ==
