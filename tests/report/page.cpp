@@ -293,6 +293,38 @@ TEST_CASE("pictures are PNGs of the examples", "[report]") {
   CHECK_FALSE(report::is_image({DType::f32, {28, 28, 2}}));
 }
 
+TEST_CASE("label maps stand beside their images, with a colour for each class", "[report]") {
+  report::Page page;
+  page.runs.push_back(record("maps"));
+  report::SplitPredictions predictions;
+  predictions.split = "test";
+  predictions.examples = 3;
+  predictions.classes = {"background", "<road>"};
+  predictions.confusion = {{6, 2}, {1, 3}};
+  predictions.input = {DType::u8, {2, 2, 1}};
+  predictions.map = {2, 2};
+  report::WorstExample example;
+  example.index = 2;
+  example.place = "a/1.jpg";
+  example.inputs.resize(4);
+  example.true_map = {0, 1, 1, 255};
+  example.predicted_map = {0, 1, 0, 0};
+  example.right = 2.0 / 3;
+  predictions.worst = {example};
+  page.extras.push_back({std::move(predictions), "", "", {}, ""});
+  const std::string html = report::worst_section(page);
+  CHECK(contains(html, "The examples of test whose pixels have the largest mean loss, of 3, checkpoint "));
+  CHECK(contains(html, "<span class=\"swatch\" style=\"background:#800000\"></span>&lt;road&gt;"));
+  CHECK(contains(html, "alt=\"a/1.jpg: true classes\""));
+  CHECK(contains(html, "alt=\"a/1.jpg: predicted classes\""));
+  CHECK(contains(html, "66.7\u00A0% of the pixels are right"));
+  const std::string classes = report::classes_section(page);
+  CHECK(contains(classes, "IoU"));
+  CHECK(contains(classes, "0.6667"));  // 6 of 9
+  CHECK(report::color_of_class(0) == "#000000");
+  CHECK(report::color_of_class(3) == "#808000");  // as in PASCAL VOC's colour map
+}
+
 TEST_CASE("axes place numbers along a line or along powers of ten, and texts one after another", "[report]") {
   const auto linear = report::Scale::of_numbers({0, 10}, 0, 100);
   CHECK(linear.at(5) == 50);

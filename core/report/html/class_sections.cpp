@@ -24,6 +24,7 @@ struct Confusion {
   std::string split, of;  // "validation", "checkpoint step-00000100"
   std::vector<std::string> classes;
   metrics::Confusion matrix;
+  bool of_pixels = false;
 };
 
 // From the predictions; without them that of the last evaluation, if the run has one.
@@ -31,7 +32,7 @@ std::optional<Confusion> confusion_of(const RunRecord& run, const RunExtras& ext
   if (extras.predictions) {
     const SplitPredictions& found = *extras.predictions;
     if (found.confusion.empty()) return std::nullopt;
-    return Confusion{found.split, "checkpoint " + found.checkpoint, found.classes, found.confusion};
+    return Confusion{found.split, "checkpoint " + found.checkpoint, found.classes, found.confusion, !found.map.empty()};
   }
   if (!run.standing.ended || run.standing.ended->members.empty()) return std::nullopt;
   const run::Ended& ended = *run.standing.ended;
@@ -110,7 +111,9 @@ std::string pairs_table(const Confusion& confusion) {
   }
   if (pairs.empty()) return paragraph("No class is confused with another one.");
   return paragraph(fmt::format("Of {} classes, the pairs that are confused most often:", confusion.classes.size())) +
-         table("pairs of classes", {text_cell("true"), text_cell("predicted"), number_cell("examples")}, rows);
+         table("pairs of classes",
+               {text_cell("true"), text_cell("predicted"), number_cell(confusion.of_pixels ? "pixels" : "examples")},
+               rows);
 }
 
 std::string share_text(double part, double whole) { return whole > 0 ? fmt::format("{:.4f}", part / whole) : "–"; }
@@ -139,13 +142,15 @@ std::string per_class_table(const Confusion& confusion) {
   for (const Row& row : all) {
     rows.push_back({text_cell(shown_name(confusion.classes[row.of_class])),
                     number_cell(share_text(row.right, row.predicted)), number_cell(share_text(row.right, row.support)),
-                    number_cell(share_text(2 * row.right, row.predicted + row.support)),
-                    number_cell(amount(row.support))});
+                    number_cell(share_text(2 * row.right, row.predicted + row.support))});
+    if (confusion.of_pixels)
+      rows.back().push_back(number_cell(share_text(row.right, row.predicted + row.support - row.right)));
+    rows.back().push_back(number_cell(amount(row.support)));
   }
-  return out + table("precision and recall by class",
-                     {text_cell("class"), number_cell("precision"), number_cell("recall"), number_cell("F1"),
-                      number_cell("examples")},
-                     rows);
+  std::vector<Cell> head{text_cell("class"), number_cell("precision"), number_cell("recall"), number_cell("F1")};
+  if (confusion.of_pixels) head.push_back(number_cell("IoU"));
+  head.push_back(number_cell(confusion.of_pixels ? "pixels" : "examples"));
+  return out + table("precision and recall by class", head, rows);
 }
 
 std::string heading(const Page& page, std::size_t run) {
@@ -261,6 +266,36 @@ std::string worst_pictures(const SplitPredictions& of, std::span<const WorstExam
   return html + "</ul>\n";
 }
 
+// An image, its label map, and what is predicted.
+std::string worst_maps(const SplitPredictions& of, std::span<const WorstExample> examples) {
+  std::string html = "<ul class=\"pictures maps\">\n";
+  const auto picture = [](const std::string& uri, const std::string& alternative) {
+    return fmt::format("<img src=\"{}\" alt=\"{}\" loading=\"lazy\">", uri, escaped(alternative));
+  };
+  for (const WorstExample& example : examples) {
+    const std::string name =
+        example.place.empty() ? fmt::format("example {}", with_commas(example.index)) : example.place;
+    html += "<li><div>";
+    if (is_image(of.input)) html += picture(picture_uri(of.input, example.inputs, picture_side), name);
+    html += picture(map_uri(example.true_map, of.map, of.classes.size(), picture_side), name + ": true classes");
+    html +=
+        picture(map_uri(example.predicted_map, of.map, of.classes.size(), picture_side), name + ": predicted classes");
+    html += fmt::format("</div>{} of the pixels are right<br><span class=\"muted\">{}</span></li>\n",
+                        percent(example.right), escaped(name));
+  }
+  return html + "</ul>\n";
+}
+
+std::string legend_of_maps(const SplitPredictions& of) {
+  constexpr std::size_t most = 30;
+  std::string html = "<p>Each image beside its true and its predicted classes:";
+  for (std::size_t c = 0; c < std::min(most, of.classes.size()); ++c) {
+    html += fmt::format(" <span class=\"swatch\" style=\"background:{}\"></span>{}", color_of_class(c),
+                        escaped(shown_name(of.classes[c])));
+  }
+  return html + (of.classes.size() > most ? " …" : "") + "; white pixels do not count.</p>\n";
+}
+
 std::string worst_table(const SplitPredictions& of, std::span<const WorstExample> examples) {
   const InputCells inputs(of);
   const bool is_class = !of.classes.empty();
@@ -344,12 +379,18 @@ std::string worst_section(const Page& page) {
     if (!extras.predictions || extras.predictions->worst.empty()) continue;
     const SplitPredictions& found = *extras.predictions;
     html += heading(page, i);
-    html += paragraph(
-        fmt::format("The examples of {} {}, of {}, checkpoint {}.", found.split,
-                    found.classes.empty() ? "with the largest errors" : "whose class has the lowest probability",
-                    with_commas(found.examples), found.checkpoint));
+    html += paragraph(fmt::format("The examples of {} {}, of {}, checkpoint {}.", found.split,
+                                  found.classes.empty() ? "with the largest errors"
+                                  : found.map.empty()   ? "whose class has the lowest probability"
+                                                        : "whose pixels have the largest mean loss",
+                                  with_commas(found.examples), found.checkpoint));
     for (const std::string& one : found.notes) html += note(one);
     html += output_charts(found);
+    if (!found.map.empty()) {
+      html += legend_of_maps(found);
+      html += folded(found, [&](std::span<const WorstExample> examples) { return worst_maps(found, examples); });
+      continue;
+    }
     const bool are_images = is_image(found.input);
     html += folded(found, [&](std::span<const WorstExample> examples) {
       return are_images ? worst_pictures(found, examples) : worst_table(found, examples);

@@ -1,14 +1,17 @@
 #include "core/report/html/picture.h"
 
+#include <fmt/format.h>
 #include <png.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/data/images/label_png.h"
 
 namespace pmaptrain::report {
 namespace {
@@ -114,6 +117,27 @@ std::string picture_uri(const data::Field& field, std::span<const std::byte> exa
   const Pixels pixels = pixels_of(field, example);
   const std::int64_t side = std::max(pixels.height, pixels.width);
   return "data:image/png;base64," + base64(png_of(smaller(pixels, (side + most_side - 1) / most_side)));
+}
+
+std::string map_uri(std::span<const std::int32_t> labels, const Shape& map, std::size_t classes,
+                    std::int64_t most_side) {
+  const std::int64_t by = (std::max(map[0], map[1]) + most_side - 1) / most_side;
+  Pixels pixels{(map[0] + by - 1) / by, (map[1] + by - 1) / by, 3, {}};
+  for (std::int64_t y = 0; y < map[0]; y += by) {
+    for (std::int64_t x = 0; x < map[1]; x += by) {
+      const std::int32_t label = labels[static_cast<std::size_t>(y * map[1] + x)];
+      const bool is_class = label >= 0 && static_cast<std::size_t>(label) < classes;
+      const auto color = is_class ? data::color_of_label(static_cast<std::uint8_t>(label))
+                                  : std::array<std::uint8_t, 3>{255, 255, 255};
+      pixels.bytes.insert(pixels.bytes.end(), color.begin(), color.end());
+    }
+  }
+  return "data:image/png;base64," + base64(png_of(pixels));
+}
+
+std::string color_of_class(std::size_t label) {
+  const auto color = data::color_of_label(static_cast<std::uint8_t>(label));
+  return fmt::format("#{:02x}{:02x}{:02x}", color[0], color[1], color[2]);
 }
 
 }  // namespace pmaptrain::report

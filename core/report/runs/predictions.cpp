@@ -119,6 +119,7 @@ class Collector {
     const double weight = dataset_.is_weighted() ? static_cast<double>(dataset_.weight(index)) : 1;
     ++found_.examples;
     const std::optional<std::int64_t> ignored = model_.ignored_label();
+    if (weight > 0 && !found_.map.empty()) return add_map(index, target, outputs, probabilities, weight);
     if (weight == 0 || (ignored && target.front() == static_cast<double>(*ignored))) return;
     WorstExample example;
     example.index = index;
@@ -148,6 +149,30 @@ class Collector {
     worst_.add(std::move(example));
   }
 
+  void add_map(std::int64_t index, std::span<const double> target, std::span<const float> outputs,
+               std::span<const float> probabilities, double weight) {
+    const std::size_t classes = found_.classes.size();
+    const std::optional<std::int64_t> ignored = model_.ignored_label();
+    WorstExample example;
+    example.index = index;
+    double loss = 0, right = 0, count = 0;
+    for (std::size_t i = 0; i < target.size(); ++i) {
+      const std::size_t predicted = largest(outputs.subspan(i * classes, classes));
+      example.true_map.push_back(static_cast<std::int32_t>(target[i]));
+      example.predicted_map.push_back(static_cast<std::int32_t>(predicted));
+      if (ignored && target[i] == static_cast<double>(*ignored)) continue;
+      const auto truth = static_cast<std::size_t>(target[i]);
+      found_.confusion.at(truth).at(predicted) += weight;
+      loss -= std::log(static_cast<double>(probabilities[i * classes + truth]));
+      right += truth == predicted ? 1 : 0;
+      ++count;
+    }
+    if (count == 0) return;
+    example.error = loss / count;
+    example.right = right / count;
+    worst_.add(std::move(example));
+  }
+
   // Every n-th example is drawn.
   void add_pairs(std::int64_t index, std::span<const double> target, std::span<const double> values) {
     const std::int64_t stride = (dataset_.size() + std::int64_t{most_points} - 1) / std::int64_t{most_points};
@@ -170,7 +195,8 @@ class Collector {
 
 // How many classes an example can have one of; 0 if its targets are no classes.
 std::size_t classes_of(const model::Model& model) {
-  if (!model::is_classifier(model) || model.has_sequences() || model.is_multi_label()) return 0;
+  if (!model::is_classifier(model) || model.is_multi_label()) return 0;
+  if (model.has_sequences() && model.target.shape.size() != 2) return 0;
   if (model.is_binary()) return 2;
   return model.has_labels() || model.has_distributions() ? static_cast<std::size_t>(model.output.back()) : 0;
 }
@@ -198,6 +224,7 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   found.classes.resize(classes);
   for (std::size_t c = evaluation.classes().size(); c < classes; ++c) found.classes[c] = std::to_string(c);
   found.columns = evaluation.encoding().columns;
+  if (model.has_sequences()) found.map = model.target.shape;
   found.notes = evaluation.notes();
   if (!evaluation.left_out().empty()) {
     found.notes.push_back(run::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");

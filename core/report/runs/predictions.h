@@ -26,6 +26,10 @@ struct WorstExample {
   double of_predicted = 0;       // of the predicted class
   double error = 0;              // by which examples are ordered: -log(probability), or the mean squared error
   std::vector<std::byte> inputs;  // as in the data set; empty if they are too many to be shown
+  // Of label maps: the classes of the pixels, and the share of those that count which are right. The error is then the
+  // mean of their -log(probability).
+  std::vector<std::int32_t> true_map = {}, predicted_map = {};
+  double right = 0;
 };
 
 // One output of a regression, for some examples that represent all.
@@ -41,13 +45,15 @@ struct SplitPredictions {
   metrics::Confusion confusion;      // as the metric confusion_matrix; empty for regression
   data::Field input;
   std::vector<data::Encoding::Column> columns;  // of a table, whose cells the inputs are; else empty
+  Shape map;                                    // of label maps: height and width; else empty
   std::vector<OutputPairs> outputs;             // of regression: the first few
   std::vector<WorstExample> worst;              // the worst first
   std::vector<std::string> notes;               // of the data, and members that are left out
 };
 
-// Predicts with the run's checkpoint ("best", "last" or a step). None if the targets are neither classes nor numbers of
-// one example, such as those of sequences, or if there is no such split. Opens the run's data. Throws Error.
+// Predicts with the run's checkpoint ("best", "last" or a step). None if the targets are neither classes or numbers of
+// one example nor classes of its pixels, such as those of sequences, or if there is no such split. Opens the run's
+// data. Throws Error.
 std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::string& checkpoint,
                                               std::size_t most_worst);
 
