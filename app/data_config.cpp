@@ -74,11 +74,13 @@ class Writer {
     } else {
       line = fmt::format("inputs: {}; target: the folder of each image", inputs_text());
     }
-    line += task_ == Task::classes  ? ": classification, " + classes_text("classes")
-            : task_ == Task::labels ? ": several labels at once, " + classes_text("labels")
-            : is_one                ? ": regression, its numbers"
-                                    : ": regression, their numbers";
-    if (task_ == Task::classes && has_numbers()) {
+    line += is_label_map()           ? ": classification of pixels, " + classes_text("classes")
+            : task_ == Task::classes ? ": classification, " + classes_text("classes")
+            : task_ == Task::labels  ? ": several labels at once, " + classes_text("labels")
+            : is_one                 ? ": regression, its numbers"
+                                     : ": regression, their numbers";
+    if (is_label_map() && classes_but_255_) line += "; 255 marks pixels that do not count";
+    if (task_ == Task::classes && has_numbers() && !is_label_map()) {
       line += fmt::format("; as numbers: loss: mean_squared_error with dense: 1{}",
                           lists_classes_ ? " and without classes" : "");
     }
@@ -109,6 +111,12 @@ class Writer {
     return kind_ == DataKind::csv && are_numbers();
   }
 
+  // Whether a class is predicted for each pixel, or for each place of another array of several dimensions.
+  bool is_label_map() const {
+    return task_ == Task::classes && found_.train && found_.train->target().dtype == DType::i32 &&
+           found_.train->target().shape.size() > 1;
+  }
+
   // Whether the classes are numbers.
   bool are_numbers() const {
     return std::all_of(found_.encoding.classes.begin(), found_.encoding.classes.end(), is_number);
@@ -120,6 +128,7 @@ class Writer {
     const bool are_labels = !layout_.label_separator.empty() || layout_.are_labels;
     task_ = are_labels ? Task::labels : layout_.targets.size() > 1 ? Task::numbers : Task::classes;
     open();
+    if (is_label_map()) classes_but_255_ = classes_beside_255(*found_.train);
     check();
     choose_task();
     std::string config = text(layers());
@@ -265,6 +274,8 @@ class Writer {
     if (train.target().shape.size() == 1 && train.target().shape.front() > 1) return false;
     const auto range = train.label_range();  // of numbers that name classes, their positions
     if (!range) return false;
+    if (train.target().shape.size() > 1)
+      return range->first >= 0 && outputs() >= 2 && outputs() <= most_classes_of_pixels;
     if (kind_ == DataKind::csv && balance_of(found_, is_divided()).counts.size() == 2) return true;
     if (range->first < 0) return false;
     const std::int64_t classes = range->second + 1;
@@ -277,6 +288,7 @@ class Writer {
     if (task_ != Task::classes) return numel(found_.train->target().shape);
     if (!found_.encoding.classes.empty()) return static_cast<std::int64_t>(found_.encoding.classes.size());
     if (!found_.train->label_range()) return numel(found_.train->target().shape);
+    if (classes_but_255_) return *classes_but_255_;
     return found_.train->label_range()->second + 1;
   }
 
@@ -354,6 +366,7 @@ class Writer {
     if (task_ == Task::numbers) return "[mean_absolute_error, r2]";
     const bool are_masks = found_.train && found_.train->target().shape.size() > 1;
     if (task_ == Task::labels) return are_masks ? "[]" : "[f1]";
+    if (is_label_map()) return "[accuracy, mean_iou]";
     if (!is_rare_) return "[accuracy]";
     return is_of_rare_class() ? "[accuracy, f1, roc_auc, average_precision]" : "[accuracy, f1]";
   }
@@ -366,6 +379,11 @@ class Writer {
   std::string layers() const {
     if (is_of_rare_class()) {
       return layers_for(found_.train->input().shape, found_.train->target().shape, 1, "one logit, of " + class_text(1));
+    }
+    if (is_label_map()) {
+      Shape logits = found_.train->target().shape;
+      logits.push_back(outputs());
+      return layers_for(found_.train->input().shape, logits, numel(logits), "one logit for each class, at each pixel");
     }
     return layers_for(found_.train->input().shape, found_.train->target().shape, outputs(),
                       task_ == Task::classes  ? "one logit for each class"
@@ -393,6 +411,7 @@ class Writer {
   }
 
   std::string_view loss() const {
+    if (is_label_map() && classes_but_255_) return "\nloss: {softmax_cross_entropy: {ignore_label: 255}}\n";
     return task_ == Task::classes  ? "\nloss: softmax_cross_entropy\n"
            : task_ == Task::labels ? "\nloss: sigmoid_cross_entropy\n"
                                    : "\nloss: mean_squared_error\n";
@@ -475,7 +494,8 @@ class Writer {
   input::ArrayNames arrays_;        // of the training split of an archive
   Task task_ = Task::classes;
   bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false, lists_classes_ = false;
-  bool has_few_rare_ = false;  // so that a metric of the rare class says little
+  std::optional<std::int64_t> classes_but_255_;  // of a label map where 255 is none
+  bool has_few_rare_ = false;                    // so that a metric of the rare class says little
   double share_ = validation_share;
   std::string rare_class_;
   std::optional<std::int64_t> rare_examples_;  // among the validation examples, where a class is rare

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "app/table_source.h"
 #include "core/data/arrays/array_dataset.h"
+#include "core/data/statistics.h"
 #include "core/input/inspect.h"
 #include "core/run/records/lines.h"
 
@@ -71,8 +73,8 @@ std::string hint_of_whole_numbers(const data::Dataset& train) {
   const data::Field target = train.target();
   if (target.shape.size() > 1) {
     return target.stored.empty() ? ""
-                                 : "; classes of pixels are not supported yet: masks of 0 and 1, one for each class, "
-                                   "take sigmoid_cross_entropy";
+                                 : "; for classes of pixels end the layers with an output for each class, without "
+                                   "reshape, and take loss: softmax_cross_entropy without normalize_targets";
   }
   if (numel(target.shape) != 1) return "";
   const std::optional<input::WholeNumbers> numbers = input::whole_numbers(train, input::NumbersOf::targets);
@@ -114,6 +116,16 @@ std::string layers_for(const Shape& input, const Shape& target, std::int64_t out
   }
   out += commented(fmt::format("    - dense: {}", outputs), what);
   return target.size() > 1 ? out + reshaped(target) : out;
+}
+
+std::optional<std::int64_t> classes_beside_255(const data::Dataset& train) {
+  constexpr std::int32_t unlabelled = 255;
+  const auto range = train.label_range();
+  if (!range || range->second != unlabelled) return std::nullopt;
+  std::map<std::int32_t, std::int64_t> counts = data::count_labels(train);
+  counts.erase(unlabelled);
+  if (counts.empty() || counts.rbegin()->first >= most_classes_of_pixels) return std::nullopt;
+  return std::int64_t{counts.rbegin()->first} + 1;
 }
 
 std::string choices_of_channels(data::Channels channels, const Shape& input) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/base/shape.h"
@@ -13,6 +14,12 @@ namespace pmaptrain::app {
 // Lines of YAML: layers from these inputs to `outputs` numbers, or to the targets' shape where that has more than one
 // dimension. `what` is a comment on the outputs.
 std::string layers_for(const Shape& input, const Shape& target, std::int64_t outputs, const std::string& what);
+
+// A label map has at most so many classes; numbers of more kinds are rather those of a picture.
+inline constexpr std::int64_t most_classes_of_pixels = 64;
+// Of a label map in which 255 stands far above the others, because it marks pixels without a class: how many classes
+// there are. None for others.
+std::optional<std::int64_t> classes_beside_255(const data::Dataset& train);
 
 // A comment on `channels`: what it makes of inputs, whose examples have this shape, and what the others would.
 std::string choices_of_channels(data::Channels channels, const Shape& input);

@@ -185,12 +185,23 @@ TEST_CASE("init npz writes a model for targets that are images, which ends with 
   CHECK(contains(images, "loss: mean_squared_error\n"));
   CHECK_FALSE(contains(images, "flatten"));
   const std::string masks = config("|u1", "(40, 8, 8)", mask);
-  CHECK(contains(masks, "- conv: {features: 1, kernel_size: [3, 3]}"));
-  CHECK(contains(masks, "- reshape: [8, 8] "));
-  CHECK(contains(masks, "loss: sigmoid_cross_entropy\n"));
+  CHECK(contains(masks, "- conv: {features: 2, kernel_size: [3, 3]}  # one logit for each class, at each pixel\n"));
+  CHECK_FALSE(contains(masks, "reshape"));
+  CHECK(contains(masks, "loss: softmax_cross_entropy\n"));
+  CHECK(contains(masks, "metrics: [accuracy, mean_iou]\n"));
+  mask[5] = '\xff';
+  const std::string some = config("|u1", "(40, 8, 8)", mask);
+  CHECK(contains(some, "- conv: {features: 2, kernel_size: [3, 3]}"));
+  CHECK(contains(some, "loss: {softmax_cross_entropy: {ignore_label: 255}}\n"));
+  std::string greys;
+  for (int i = 0; i < 40 * 64; ++i) greys += static_cast<char>(i % 251);
+  const std::string grey = config("|u1", "(40, 8, 8)", greys);
+  CHECK(contains(grey, "- conv: {features: 1, kernel_size: [3, 3]}"));
+  CHECK(contains(grey, "- reshape: [8, 8] "));
+  CHECK(contains(grey, "loss: mean_squared_error\n"));
   const std::string smaller = config("|u1", "(40, 4, 4)", other);
-  CHECK(contains(smaller, "- dense: 16 "));
-  CHECK(contains(smaller, "- reshape: [4, 4] "));
+  CHECK(contains(smaller, "- dense: 112 "));
+  CHECK(contains(smaller, "- reshape: [4, 4, 7] "));
 }
 
 TEST_CASE("images whose channels come first are told by init and by run in the same words", "[app]") {
