@@ -50,8 +50,8 @@ TEST_CASE("integers of several dimensions are labels of pixels where the loss ta
   CHECK(error_of([&] {
           with_targets(folder, npy("<i8", "(2, 2, 3)", raw<std::int64_t>({0, 1, 2, 0, 1, 0, 2, 2, 0, 0, 0, 1LL << 40})),
                        {.label_maps = true});
-        }) ==
-        "the label of example 1 in '" + (folder / "y") + "' is 1099511627776, which does not fit 32 bits at [1,1,2]");
+        }) == "the label of example 1 in '" + (folder / "y") +
+                  "' is 1099511627776 at [1,1,2], which does not fit 32 bits | ");
 }
 
 namespace {
@@ -78,7 +78,11 @@ Labelled moved_map(const augment::AugmentationKind& kind, std::int64_t position)
 }
 
 std::string refused_map(const augment::AugmentationKind& kind, const Field& target, std::optional<std::int64_t> label) {
-  return error_of([&] { augment::check_augment({{kind}}, {DType::u8, {map_height, map_width, 1}}, target, label); });
+  return error_of(
+      [&] {
+        augment::check_augment({{kind}}, {DType::u8, {map_height, map_width, 1}}, target, label);
+      },
+      ExitStatus::usage);
 }
 
 }  // namespace

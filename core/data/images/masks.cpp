@@ -73,7 +73,8 @@ struct Classes {
   const bool is_black_and_white =
       std::all_of(mask.labels.begin(), mask.labels.end(), [](std::uint8_t one) { return one == 0 || one == 255; });
   fail_data(fmt::format("the mask '{}' has {} at [{}, {}] (row, column), but class_names has {}: 0 to {}", path, label,
-                        pixel / mask.width, pixel % mask.width, counted(classes.count, "class"), classes.count - 1),
+                        pixel / mask.width, pixel % mask.width,
+                        classes.count == 1 ? "1 class" : fmt::format("{} classes", classes.count), classes.count - 1),
             is_black_and_white && classes.count == 2
                 ? "masks of 0 and 255 become classes 0 and 1 by a division: in NumPy, mask // 255"
                 : fmt::format("if {0} marks what has no class, write loss: {{softmax_cross_entropy: {{ignore_label: "
