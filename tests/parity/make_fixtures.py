@@ -83,10 +83,10 @@ def make_data() -> dict:
     tags = {"x": classes["x"], "y": (classes["x"] @ normal(6, 4) + 0.7 * normal(n, 4) > 0.8).astype(np.float32)}
     counts = {"x": regression["x"], "y": rng.poisson(np.exp(np.clip(0.4 * regression["y"], -2, 2))).astype(np.float32)}
     pixel = normal(n, 6, 5, 2)
-    maps = {"x": pixel, "y": np.argmax(pixel @ normal(2, 3) + 0.5 * normal(n, 6, 5, 3), axis=-1).astype(np.uint8)}
+    maps = {"x": pixel, "y": np.argmax(pixel @ normal(2, 3) + 0.5 * normal(n, 6, 5, 3), axis=-1).astype(np.int32)}
     some = np.where(rng.random((n, 6, 5)) < 0.3, 255, maps["y"])
     some[3] = 255
-    partial_maps = {"x": pixel, "y": some.astype(np.int16)}
+    partial_maps = {"x": pixel, "y": some.astype(np.int64)}
     return {"maps": maps, "partial_maps": partial_maps, "tags": tags, "counts": counts, "regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
             "tokens": tokens, "labelled": labelled,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
@@ -728,7 +728,7 @@ def prepared(case, data, dtype):
         x = (x - np.asarray(case["normalize"]["mean"], dtype)) / np.asarray(case["normalize"]["std"], dtype)
     if x.ndim == 3:
         x = x[..., None]
-    return {"x": x, "y": y.astype(np.int32 if y.ndim == 1 else dtype)}
+    return {"x": x, "y": y.astype(np.int32 if y.ndim in (1, 3) else dtype)}
 
 
 def measures_of(case, parameters, x, t):
