@@ -35,11 +35,6 @@ struct PartsRead {
 // Such values of a program, by their ids.
 std::map<std::int32_t, PartsRead> parts_read(const Program& program, const Facts& facts);
 
-// Of ranks that meet in collectives of all ranks along some axes, as GPUs do: whether each can get its parts alone of a
-// sum along `along` that is read in parts along `read`. A library may add along some of the axes first. A tree of
-// additions (`in_order`) needs all addends at once, so the axes must be the same.
-inline bool collectives_can_add_parts(AxisSet along, AxisSet read, bool in_order) { return !in_order || read == along; }
-
 // Elements that a rank sends to another one or receives from it, counted in the memory of the value that has them.
 struct RankMessage {
   int other = 0;

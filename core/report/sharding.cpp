@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/analysis/distribute.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
 #include "core/graph/bucket.h"
@@ -16,13 +15,6 @@
 
 namespace pmaptrain::report {
 namespace {
-
-// Whether devices receive whole sums of gradients in every stage.
-bool receives_whole_sums(const setup::Setup& setup) {
-  const spec::MeshSpec& mesh = setup.spec().mesh;
-  return mesh.backend == spec::Backend::cuda &&
-         !collectives_can_add_parts(setup.member_spec().mesh.roles.data, setup.step.sharding.state, mesh.deterministic);
-}
 
 // The same run in another stage.
 setup::Setup at_stage(setup::Setup setup, int stage) {
@@ -57,8 +49,12 @@ ShardingStage stage_of(const setup::Setup& setup, int stage) {
     if (input.group == Group::state) found.state += size;
   }
   const model::Sharding& sharding = step.sharding;
-  const bool scatters = stage >= 2 && !receives_whole_sums(setup);
-  const auto shards = static_cast<std::size_t>(scatters ? program.mesh.group_size(sharding.gradients) : 1);
+  // GPUs that add in a fixed order receive parts only of sums that divide equally among all of them.
+  const bool in_order = setup.spec().mesh.backend == spec::Backend::cuda && setup.spec().mesh.deterministic;
+  const auto shards_of = [&](std::int64_t elements) {
+    const bool divides = !in_order || elements % program.mesh.group_size(spec.mesh.roles.data) == 0;
+    return static_cast<std::size_t>(stage >= 2 && divides ? program.mesh.group_size(sharding.gradients) : 1);
+  };
   const std::vector<model::Bucket> buckets = step::buckets_of(setup.model, setup.optimizer(), sharding);
   found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
@@ -69,19 +65,10 @@ ShardingStage stage_of(const setup::Setup& setup, int stage) {
       continue;
     }
     const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
-    found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards;
+    found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards_of(elements);
   }
   for (const auto& [axis, sent] : setup::cost_of(program).wire_bytes) found.sent += sent;
   return found;
-}
-
-std::string whole_sums_text(const setup::Setup& setup) {
-  const spec::Spec& spec = setup.member_spec();
-  if (spec.fsdp()->stage < 2 || !receives_whole_sums(setup)) return "";
-  return fmt::format(
-      "  with mesh.deterministic GPUs add whole gradients, and then take their shards; without it, or along "
-      "{}, each would receive its shard alone\n",
-      spec.mesh.mesh.to_string(spec.mesh.roles.data));
 }
 
 std::string processes_text(const std::vector<ShardingStage>& stages) {
@@ -148,10 +135,10 @@ std::string sharding_text(const setup::Setup& setup, int processes, bool on_gpus
       processes == 1 && !on_gpus
           ? "  all devices share the memory of one process, so this saves none; mpirun starts several\n"
           : "";
-  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}{}\n",
+  return fmt::format("sharding: stage {} along {}, {} shards (stage 0 is plain data parallelism)\n{}{}{}{}\n",
                      fsdp->stage, mesh.to_string(fsdp->axes), mesh.group_size(fsdp->axes),
-                     in_columns(rows, {false, true, true, true, true}), whole_sums_text(setup), processes_text(stages),
-                     padding_text(setup), note);
+                     in_columns(rows, {false, true, true, true, true}), processes_text(stages), padding_text(setup),
+                     note);
 }
 
 }  // namespace pmaptrain::report

@@ -163,7 +163,8 @@ update %bucket = %new
   }
 }
 
-TEST_CASE("of a sum whose parts devices take, GPUs send half of a ring's bytes", "[gpu]") {
+TEST_CASE("of a sum whose parts devices take, GPUs send half of a ring's bytes, and gather what several read",
+          "[gpu]") {
   const auto text = [](const std::string& axis, int shards) {
     return "mesh a=2 b=4\nparams %bucket:f32[" + std::to_string(1048576 / shards) + "]{" + axis +
            "}\nbatch %x:f32[512,1024]{a, b}\nbatch %z:f32[512,1024]{a, b}\n%y = tanh %x\n%u = tanh %z\n" +
@@ -182,9 +183,14 @@ TEST_CASE("of a sum whose parts devices take, GPUs send half of a ring's bytes",
     for (const bool deterministic : {true, false}) {
       CHECK(sent("a, b", 8, gpus, deterministic) == (ranks - 1) * bucket / ranks);
     }
-    // Along some axes, parts are added in a fixed order only of the whole sum.
-    CHECK(sent("b", 4, gpus, true) == 2 * (ranks - 1) * bucket / ranks);
   }
+  // Along some axes, the GPUs that read the same part gather what they have added of it. Two GPUs divide `a` alone, and
+  // so each has devices that read any part along `b`.
+  CHECK(sent("b", 4, 2, true) == bucket);
+  CHECK(sent("b", 4, 4, true) == 3 * bucket / 4 + bucket / 4);
+  CHECK(sent("b", 4, 8, true) == 7 * bucket / 8 + bucket / 8);
+  CHECK(sent("a", 2, 2, true) == bucket / 2);
+  CHECK(sent("a", 2, 8, true) == 7 * bucket / 8 + 3 * bucket / 8);
   // A library adds along `b` and then the parts along `a`: three quarters, and a ring of two with a quarter.
   CHECK(sent("b", 4, 8, false) == 3 * bucket / 4 + bucket / 4);
   CHECK(sent("a", 2, 8, false) == bucket / 2 + 2 * 3 * (bucket / 2) / 4);
@@ -215,6 +221,28 @@ return od = %od
 return oe = %oe
 )");
   check_bits_of_one(program);
+}
+
+TEST_CASE("parts of a sum along any of its axes have the bits of one GPU", "[gpu]") {
+  for (const std::string along : {"a", "b", "c", "a, b", "a, c", "b, c", "a, b, c"}) {
+    const auto program = test::program_of("mesh a=2 b=2 c=2\nbatch %x:f32[1024]{a, b, c}\nbatch %y:f32[50]{a, b, c}\n" +
+                                          std::string("%g = pack[elements=512] %y\n%e = add %x, %x\n") +
+                                          "%sx = psum[axes={a, b, c}] %e\n%ox = all_slice[axes={" + along +
+                                          "}, dim=0] %sx\n%sg = psum[axes={a, b, c}] %g\n%og = all_slice[axes={" +
+                                          along + "}, dim=0] %sg\nreturn ox = %ox\nreturn og = %og\n");
+    INFO(along);
+    check_bits_of_one(program);
+  }
+}
+
+TEST_CASE("a sum along some axes that is read in parts along others is no sum of the parts", "[gpu]") {
+  const auto program = test::program_of(
+      "mesh a=2 b=2\nbatch %x:f32[64]{a}\n%s = psum[axes={a}] %x\n%o = all_slice[axes={b}, dim=0] %s\n"
+      "%t = psum[axes={a}] %x\n%r = all_slice[axes={a, b}, dim=0] %t\nreturn o = %o\nreturn r = %r\n");
+  const test::Values expected = run_exchanging(program, {});
+  for (const bool deterministic : {true, false}) {
+    CHECK(run_exchanging(program, {.gpus = 4, .deterministic = deterministic, .least_exchanged = always}) == expected);
+  }
 }
 
 TEST_CASE("the tree of a message is added beside the backward pass, on the stream of its collectives", "[gpu]") {

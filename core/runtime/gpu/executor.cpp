@@ -182,8 +182,7 @@ void Executor::prepare_kernels(const MakeKernel& make_kernel) {
 
 void Executor::create_communicators(const Plan& plan, const CommunicatorIds& ids) {
   for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) {
-    const std::vector<std::int64_t> group = plan.division.grid.group(plan.gpu, collect.axes);
-    const std::vector<int> ranks(group.begin(), group.end());
+    const std::vector<int> ranks = ranks_of(plan.division, plan.gpu, collect.axes, collect.major);
     const auto [known, is_new] = communicators_.try_emplace(ranks);
     if (is_new) {
       const auto id = ids.find(ranks);

@@ -70,37 +70,42 @@ std::vector<int> Lowering::sum_over_gpus(const Equation& equation, const SumTree
 }
 
 void Lowering::sum_message(const Equation& equation, const SumTree& tree, DType dtype, const std::vector<Location>& own,
-                           Location sum, std::size_t bytes, Gets gets) {
+                           Location sum, std::size_t bytes, AxisSet read) {
   const AxisSet over = equation.op.axes();
-  const auto gpus = static_cast<std::size_t>(plan_.division.grid.group_size(over));
-  const bool exchanged = gets == Gets::own_part || bytes >= options_.least_exchanged;
+  const Mesh& grid = plan_.division.grid;
+  const auto gpus = static_cast<std::size_t>(grid.group_size(over));
+  const bool exchanged = !read.empty() || bytes >= options_.least_exchanged;
   const std::size_t part = exchanged ? bytes / gpus : pitch_of(bytes);  // what this GPU gets of another one's subtree
   const auto type_of = [&](std::size_t of) {
     return Type{dtype, {static_cast<std::int64_t>(of / size_of(dtype))}, {}};
   };
   // What arrives of one subtree has the size of the sum, and is in its memory.
   Location received = sum;
-  if (!exchanged || own.size() > 1 || gets == Gets::own_part) {
+  if (!exchanged || own.size() > 1 || !read.empty()) {
     received = {add_buffer(type_of(product_of(product_of(part, gpus), own.size())), {}, Pool::transient), 0};
   }
-  const auto place_of = [&](std::size_t slot, std::size_t gpu) {
-    return Location{received.buffer, received.offset + (slot * gpus + gpu) * part};
+  const auto place_of = [&](std::size_t slot, std::size_t rank) {
+    return Location{received.buffer, received.offset + (slot * gpus + rank) * part};
   };
   const Collective collective = exchanged ? Collective::exchange : Collective::all_gather;
   for (std::size_t slot = 0; slot < own.size(); ++slot) {
-    add(Collect{&equation, collective, over, dtype, place_of(slot, 0), own[slot], part});
+    add(Collect{&equation, collective, over, dtype, place_of(slot, 0), own[slot], part, read});
   }
+  const std::vector<std::int64_t> in_order = grid.group(plan_.gpu, over);
+  const std::vector<int> ranks = ranks_of(plan_.division, plan_.gpu, over, read);
   std::vector<Location> addends;
   std::vector<TreeNode> nodes;
   for (const SumTree::Subtree& each : tree.subtrees) {
-    addends.push_back(place_of(static_cast<std::size_t>(each.slot), static_cast<std::size_t>(each.gpu)));
+    const auto rank = std::find(ranks.begin(), ranks.end(), in_order[static_cast<std::size_t>(each.gpu)]);
+    addends.push_back(place_of(static_cast<std::size_t>(each.slot), static_cast<std::size_t>(rank - ranks.begin())));
     nodes.push_back({1, each.blocks.count});
   }
+  // GPUs that read the same elements of the sum have added different ones.
+  const AxisSet gathered = exchanged ? over - read : AxisSet();
   Location to = sum;
-  const bool gathers_parts = exchanged && gets == Gets::all;
-  if (gathers_parts) to.offset += static_cast<std::size_t>(plan_.division.grid.position(plan_.gpu, over)) * part;
+  to.offset += static_cast<std::size_t>(grid.position(plan_.gpu, gathered)) * part;
   reduce_places(equation, addends, nodes, type_of(exchanged ? part : bytes), to, Stream::communicate);
-  if (gathers_parts) add(Collect{&equation, Collective::all_gather, over, dtype, sum, to, part});
+  if (grid.group_size(gathered) > 1) add(Collect{&equation, Collective::all_gather, gathered, dtype, sum, to, part});
 }
 
 const PartsRead* Lowering::parts_taken_of(const Equation& sum) {
@@ -109,9 +114,13 @@ const PartsRead* Lowering::parts_taken_of(const Equation& sum) {
   const auto known = is_reduce_scatter(sum.op)
                          ? parts_read_.insert_or_assign(sum.results.front().id, PartsRead{sum.op.axes(), {&sum}}).first
                          : parts_read_.find(sum.results.front().id);
-  if (known == parts_read_.end() || !scatters_parts(*known->second.by.front())) return nullptr;
-  return collectives_can_add_parts(sum.op.axes(), known->second.axes, options_.deterministic) ? &known->second
-                                                                                              : nullptr;
+  if (known == parts_read_.end()) return nullptr;
+  const PartsRead& parts = known->second;
+  const AxisSet over = sum.op.axes();
+  if (!over.contains(parts.axes) || !scatters_parts(*parts.by.front())) return nullptr;
+  // In the order of the tree, each GPU adds an equal part of the sum.
+  const std::int64_t elements = numel(type(sum.operands.front()));
+  return options_.deterministic && elements % plan_.division.grid.group_size(over) != 0 ? nullptr : &parts;
 }
 
 bool Lowering::scatters_parts(const Equation& equation) const {
@@ -148,8 +157,7 @@ void Lowering::scatter_parts(const Equation& sum, const std::vector<Value>& oper
   const int result = add_buffer(part, slice_axes(part.varying), Pool::transient);
   for (const Equation* const taker : parts.by) set_buffer(taker->results.front(), result);
   const std::size_t size = bytes(whole) / static_cast<std::size_t>(gpus);
-  if (options_.deterministic)
-    return sum_message(sum, tree, part.dtype, places, {result, 0}, bytes(whole), Gets::own_part);
+  if (options_.deterministic) return sum_message(sum, tree, part.dtype, places, {result, 0}, bytes(whole), along);
   add(Collect{&sum, Collective::reduce_scatter_sum, along, part.dtype, {result, 0}, places.front(), size});
   if (plan_.division.grid.group_size(over - along) == 1) return;
   add(Collect{&sum, Collective::all_reduce_sum, over - along, part.dtype, {result, 0}, {result, 0}, size});

@@ -141,18 +141,17 @@ class Lowering {
   // the sums; sum i has one slice for each instance along axes[i].
   std::vector<int> sum_over_gpus(const Equation& equation, const SumTree& tree, const std::vector<AxisSet>& axes,
                                  std::vector<std::vector<int>> own);
-  // What a GPU has of the sum of a message afterwards. Parts are equal, one for each GPU.
-  enum class Gets : std::uint8_t { all, own_part };
-  // The same for one message: `bytes` bytes from each place in `own`, one for each subtree of this GPU.
+  // The same for one message: `bytes` bytes from each place in `own`, one for each subtree of this GPU. If `read` is
+  // not empty, this GPU gets only its part of the sum along these axes.
   void sum_message(const Equation& equation, const SumTree& tree, DType dtype, const std::vector<Location>& own,
-                   Location sum, std::size_t bytes, Gets gets = Gets::all);
+                   Location sum, std::size_t bytes, AxisSet read = {});
   // Reduces the arrays of type `type` in the places `from` to one array, in the order of `tree`. Copies them first if
   // they are not spaced evenly.
   void reduce_places(const Equation& equation, const std::vector<Location>& from, std::vector<TreeNode> tree,
                      const Type& type, Location to, Stream stream = Stream::compute);
   // The parts that are read of a sum, if GPUs get only their parts of it; null if they get all of it.
   const PartsRead* parts_taken_of(const Equation& sum);
-  // Whether the results of a psum_scatter or all_slice on this GPU are its part of a large sum, as Gets::own_part says.
+  // Whether the results of a psum_scatter or all_slice on this GPU are its part of a large sum.
   bool scatters_parts(const Equation& equation) const;
   // Adds up `operands`, the operands of the equation `sum`. This GPU gets its part of the result.
   void scatter_parts(const Equation& sum, const std::vector<Value>& operands, const PartsRead& parts);

@@ -1,5 +1,7 @@
 #include "core/runtime/gpu/plan.h"
 
+#include <algorithm>
+
 #include "core/runtime/gpu/lowering.h"
 #include "core/runtime/plan_count.h"
 
@@ -52,8 +54,10 @@ class Writer {
              std::to_string(reduce.groups.front().arrays.count) + " arrays each\n";
   }
   void add(const Collect& collect) {
+    const Mesh& mesh = plan_.program->mesh;
     text_ += text_of(plan_, collect.to) + " = " + std::string(gpu::to_string(collect.kind)) + " " +
-             text_of(plan_, collect.from) + "  # " + plan_.program->mesh.to_string(collect.axes) + "\n";
+             text_of(plan_, collect.from) + "  # " + mesh.to_string(collect.axes) +
+             (collect.major.empty() ? "" : ", first by " + mesh.to_string(collect.major)) + "\n";
   }
   void add(const Await&) { text_ += "await\n"; }
   void add(const Loop& loop) {
@@ -86,6 +90,14 @@ Location Plan::root_of(int index) const {
     place.buffer = buffer(place.buffer).container;
   }
   return place;
+}
+
+std::vector<int> ranks_of(const Division& division, int gpu, AxisSet axes, AxisSet major) {
+  const std::vector<std::int64_t> group = division.grid.group(gpu, axes);
+  std::vector<int> ranks(group.begin(), group.end());
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](int a, int b) { return division.grid.position(a, major) < division.grid.position(b, major); });
+  return ranks;
 }
 
 Stream stream_of(const Command& command) {

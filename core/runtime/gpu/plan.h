@@ -89,8 +89,9 @@ struct Reduce {
   Stream stream = Stream::compute;
 };
 
-// Begins a collective of all GPUs that differ from this one only in their positions along `axes` of the grid. The
-// collective runs at the same time as the following commands, up to the next Await.
+// Begins a collective of all GPUs that differ from this one only in their positions along `axes` of the grid: its
+// ranks, in the order of ranks_of(). The collective runs at the same time as the following commands, up to the next
+// Await.
 struct Collect {
   const Equation* equation = nullptr;
   Collective kind = Collective::all_gather;
@@ -98,6 +99,7 @@ struct Collect {
   DType dtype = DType::f32;
   Location to, from;
   std::size_t bytes = 0;  // see Device::collective()
+  AxisSet major = {};     // of `axes`, those by which ranks are ordered first
 };
 
 // Makes the following commands wait for all earlier collectives, and for the other commands on their stream.
@@ -179,6 +181,10 @@ struct Plan {
 // none, it is added to `shared`. Throws Error (usage) for a program that GPUs cannot run.
 Plan make_plan(std::shared_ptr<const Program> program, const Division& division, int gpu, const PlanOptions& options,
                SharedPools& shared);
+
+// The GPUs that meet in a collective of one of them: by their positions along the axes `major`, and those with equal
+// ones by their positions along the other axes.
+std::vector<int> ranks_of(const Division& division, int gpu, AxisSet axes, AxisSet major);
 
 // Calls f(command), or f(command, depth, times), for each command in order: for a Loop first, then for the commands of
 // its body. The command is inside `depth` loops and runs `times` times in a step.

@@ -29,8 +29,7 @@ std::set<std::vector<int>> communicators_of(const std::vector<Plan>& plans) {
   for (const Plan& plan : plans) {
     for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) {
       for (int gpu = 0; gpu < plan.division.gpus(); ++gpu) {
-        const std::vector<std::int64_t> group = plan.division.grid.group(gpu, collect.axes);
-        all.emplace(group.begin(), group.end());
+        all.insert(ranks_of(plan.division, gpu, collect.axes, collect.major));
       }
     });
   }
@@ -43,8 +42,7 @@ std::vector<Rendezvous> collectives_of(const std::vector<Plan>& plans) {
   std::vector<Rendezvous> all;
   for (const Plan& plan : plans) {
     for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {
-      const std::vector<std::int64_t> group = plan.division.grid.group(plan.gpu, collect.axes);
-      all.push_back({{group.begin(), group.end()},
+      all.push_back({ranks_of(plan.division, plan.gpu, collect.axes, collect.major),
                      std::string(to_string(collect.kind)) + " in " + std::string(to_string(collect.dtype)) + " of " +
                          rendezvous_text(collect.bytes, *collect.equation, times)});
     });
