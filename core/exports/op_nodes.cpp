@@ -118,6 +118,15 @@ void append(const Call<ops::Concatenate>& call) {
   call.set(graph.node("Concat", std::move(parts), {{"axis", first ? 1 : call.op.dim}}), first);
 }
 
+void append(const Call<ops::ReduceSum>& call) {
+  onnx::Graph& graph = call.graph();
+  call.set(graph.node("ReduceSum", {call.name(), graph.integers(call.op.dims)}, {{"keepdims", std::int64_t{0}}}));
+}
+
+void append(const Call<ops::Rsqrt>& call) {
+  call.set(call.graph().node("Reciprocal", {call.graph().node("Sqrt", {call.name()})}));
+}
+
 void append(const Call<ops::Gather>& call) {
   const std::string table = call.name(0);
   call.set(call.graph().node("Gather", {table, call.name(1)}));
@@ -161,6 +170,25 @@ void append(const Call<ops::Conv>& call) {
                               {"pads", pads(call.op.padding)},
                               {"dilations", call.op.dilation},
                               {"group", call.op.groups}}),
+           true);
+}
+
+// The library's padding at the end makes the result as large as the program's.
+void append(const Call<ops::ConvInputGrad>& call) {
+  const Shape &kernel = call.shape(0), &x = call.shape(1);
+  Sizes more;
+  for (std::size_t d = 0; d < 2; ++d) {
+    const auto& [before, after] = call.op.padding[d];
+    const std::int64_t extent = (kernel[d] - 1) * call.op.dilation[d] + 1;
+    more.push_back(call.op.input_shape[d + 1] - ((x[d + 1] - 1) * call.op.strides[d] + extent - before - after));
+  }
+  call.set(call.graph().node("ConvTranspose", {call.to.image(call.operand(1)), call.to.kernel(call.operand(0))},
+                             {{"kernel_shape", Sizes{kernel[0], kernel[1]}},
+                              {"strides", call.op.strides},
+                              {"pads", pads(call.op.padding)},
+                              {"dilations", call.op.dilation},
+                              {"group", call.op.groups},
+                              {"output_padding", std::move(more)}}),
            true);
 }
 
@@ -273,14 +301,15 @@ std::pair<std::string_view, Rule> rule() {
 const std::map<std::string_view, std::string> operators{
     {ops::Add::name, "Add"},   {ops::Sub::name, "Sub"}, {ops::Mul::name, "Mul"},      {ops::Div::name, "Div"},
     {ops::Max::name, "Max"},   {ops::Min::name, "Min"}, {ops::Tanh::name, "Tanh"},    {ops::Erf::name, "Erf"},
-    {ops::Relu::name, "Relu"}, {ops::Exp::name, "Exp"}, {ops::Select::name, "Where"},
+    {ops::Relu::name, "Relu"}, {ops::Exp::name, "Exp"}, {ops::Select::name, "Where"}, {ops::Gt::name, "Greater"},
 };
 
 const std::map<std::string_view, Rule> rules{
-    rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(), rule<ops::Reshape>(),
-    rule<ops::Transpose>(), rule<ops::Broadcast>(),    rule<ops::Slice>(), rule<ops::Concatenate>(),
-    rule<ops::Gather>(),    rule<ops::Matmul>(),       rule<ops::Conv>(),  rule<ops::MaxPool>(),
-    rule<ops::AvgPool>(),   rule<ops::Attention>(),    rule<ops::Lstm>(),  rule<ops::Gru>(),
+    rule<ops::Cast>(),      rule<ops::StopGradient>(), rule<ops::Expm1>(),         rule<ops::Reshape>(),
+    rule<ops::Transpose>(), rule<ops::Broadcast>(),    rule<ops::Slice>(),         rule<ops::Concatenate>(),
+    rule<ops::Gather>(),    rule<ops::Matmul>(),       rule<ops::Conv>(),          rule<ops::MaxPool>(),
+    rule<ops::AvgPool>(),   rule<ops::Attention>(),    rule<ops::Lstm>(),          rule<ops::Gru>(),
+    rule<ops::ReduceSum>(), rule<ops::Rsqrt>(),        rule<ops::ConvInputGrad>(),
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "core/layers/attention.h"
 #include "core/layers/batch_norm.h"
 #include "core/layers/conv.h"
+#include "core/layers/conv_transpose.h"
 #include "core/layers/dense.h"
 #include "core/layers/dropout.h"
 #include "core/layers/embedding.h"
@@ -21,10 +22,10 @@ namespace pmaptrain::layers {
 // In the order of help.
 const std::vector<declare::AnyKind>& family(declare::Tag<LayerKind>) {
   static const auto all =
-      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, Upsample, Reshape,
-                        Layers, Residual, Parallel, Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm, GroupNorm,
-                        BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Lstm, Gru, Swiglu,
-                        Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
+      declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, ConvTranspose, Upsample,
+                        Reshape, Layers, Residual, Parallel, Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm,
+                        GroupNorm, BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Lstm,
+                        Gru, Swiglu, Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
   return all;
 }
 

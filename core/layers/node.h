@@ -29,6 +29,7 @@ struct TorchParameter {
   std::string whole = {}, added = {};
   std::int64_t part = 0, parts = 1;
 };
+  std::size_t reversed = 0;                 // so many of the first dimensions here are in reverse order there
 
 struct Parameter {
   std::string name;  // its path: conv_0.kernel

@@ -1,5 +1,6 @@
 #include "core/model/layout.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -7,15 +8,22 @@
 namespace pmaptrain::model {
 namespace {
 
-// An array of this shape with its dimensions in the order `axes`.
+// An array of this shape with its dimensions in the order `axes`, and backwards along those that are `reversed`.
 std::vector<std::byte> permuted(std::span<const std::byte> elements, const Shape& shape,
-                                const std::vector<std::int64_t>& axes, std::size_t element_bytes) {
+                                const std::vector<std::int64_t>& axes, const std::vector<bool>& reversed,
+                                std::size_t element_bytes) {
   const std::size_t rank = axes.size();
   std::vector<std::size_t> strides(rank, element_bytes);  // of the operand
   for (std::size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * static_cast<std::size_t>(shape[d]);
   std::vector<std::byte> result(elements.size());
   std::vector<std::int64_t> index(rank, 0);  // in the result
   std::size_t from = 0;
+  // Steps backwards wrap around, as unsigned numbers do.
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (!reversed[d]) continue;
+    from += strides[d] * static_cast<std::size_t>(shape[d] - 1);
+    strides[d] = std::size_t{0} - strides[d];
+  }
   for (std::size_t at = 0; at < result.size(); at += element_bytes) {
     std::memcpy(result.data() + at, elements.data() + from, element_bytes);
     for (std::size_t d = rank; d-- > 0;) {
@@ -37,7 +45,7 @@ std::vector<std::int64_t> in_order(std::size_t rank) {
 
 }  // namespace
 
-bool StoredParameter::is_reordered() const { return axes != in_order(axes.size()); }
+bool StoredParameter::is_reordered() const { return axes != in_order(axes.size()) || reversed > 0; }
 
 StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::optional<bool> transposed) {
   const bool torch = layout == ParameterLayout::torch;
@@ -49,6 +57,7 @@ StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::
     found.name.replace(found.name.begin() + dot, found.name.end(), parameter.torch.field);
   }
   if (transposed.value_or(torch) && !parameter.torch.axes.empty()) found.axes = parameter.torch.axes;
+  if (torch) found.reversed = parameter.torch.reversed;
   for (const std::int64_t axis : found.axes) {
     const std::int64_t size = parameter.shape[static_cast<std::size_t>(axis)];
     if (torch && parameter.torch.merged && axis == *parameter.torch.merged + 1) {
@@ -74,18 +83,22 @@ StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::
 
 std::vector<std::byte> to_stored(const StoredParameter& stored, std::span<const std::byte> elements,
                                  std::size_t element_bytes) {
-  return permuted(elements, stored.view, stored.axes, element_bytes);
+  std::vector<bool> reversed(stored.axes.size(), false);
+  std::fill_n(reversed.begin(), stored.reversed, true);
+  return permuted(elements, stored.view, stored.axes, reversed, element_bytes);
 }
 
 std::vector<std::byte> from_stored(const StoredParameter& stored, std::span<const std::byte> elements,
                                    std::size_t element_bytes) {
   Shape shape;
   std::vector<std::int64_t> axes(stored.axes.size());
+  std::vector<bool> reversed;
   for (std::size_t d = 0; d < stored.axes.size(); ++d) {
+    reversed.push_back(stored.axes[d] < static_cast<std::int64_t>(stored.reversed));
     shape.push_back(stored.view[static_cast<std::size_t>(stored.axes[d])]);
     axes[static_cast<std::size_t>(stored.axes[d])] = static_cast<std::int64_t>(d);
   }
-  return permuted(elements, shape, axes, element_bytes);
+  return permuted(elements, shape, axes, reversed, element_bytes);
 }
 
 }  // namespace pmaptrain::model

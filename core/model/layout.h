@@ -35,6 +35,7 @@ struct StoredParameter {
   // dimension axes[i] of the view.
   Shape view;
   std::vector<std::int64_t> axes;
+  std::size_t reversed = 0;  // so many of the first dimensions of the view are in reverse order in the file
 
   bool is_reordered() const;
 };

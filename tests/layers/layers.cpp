@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/layers/conv.h"
+#include "core/layers/conv_transpose.h"
 #include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
 #include "core/layers/reshape.h"
@@ -140,6 +141,29 @@ TEST_CASE("windows of one number slide over the positions of a sequence", "[laye
   CHECK(f64_model(conv, {7, 6}).layers[0].output == Shape{3, 4});
   CHECK(f64_model(layers::MaxPool{{2}, {2}}, {7, 6}).layers[0].output == Shape{3, 6});
   CHECK(f64_model(layers::AvgPool{{3}, {2}, {layers::PaddingKind::same, {}}}, {7, 6}).layers[0].output == Shape{4, 6});
+}
+
+TEST_CASE("a transposed convolution is larger by its strides, with Flax's order of a kernel", "[layers]") {
+  const auto made = [](std::vector<std::int64_t> size, std::vector<std::int64_t> strides, layers::PaddingKind padding) {
+    layers::ConvTranspose layer{1, std::move(size), std::move(strides), {padding, {}}};
+    layer.use_bias = false;
+    return layer;
+  };
+  const auto spread = [](const layers::LayerKind& kind, Numbers kernel) {
+    return forward(f64_model(kind, {2, 1}), {1, 2}, {{"layer.kernel", std::move(kernel)}}).at("y");
+  };
+  using layers::PaddingKind;
+  CHECK(spread(made({2}, {2}, PaddingKind::same), {3, 5}) == Numbers{5, 3, 10, 6});
+  CHECK(spread(made({3}, {1}, PaddingKind::same), {1, 10, 100}) == Numbers{210, 21});
+  CHECK(spread(made({3}, {2}, PaddingKind::valid), {1, 10, 100}) == Numbers{100, 10, 201, 20, 2});
+  CHECK(spread(made({1}, {3}, PaddingKind::same), {7}) == Numbers{7, 0, 0, 14, 0, 0});
+  const layers::ConvTranspose image{4, {2, 3}, {2, 3}};
+  const model::Model larger = f64_model(image, {5, 6, 2});
+  CHECK(larger.layers[0].output == Shape{10, 18, 4});
+  CHECK(larger.parameters[0].shape == Shape{2, 3, 2, 4});
+  CHECK(larger.parameters[0].initializer.scale == lecun_scale(12));
+  CHECK(refusal(network({layer("up", made({2}, {2}, PaddingKind::causal))}), {DType::f32, {4, 2}}, labels) ==
+        "up has padding CAUSAL | a transposed convolution has padding: SAME or VALID");
 }
 
 TEST_CASE("images and sequences are enlarged by repeating elements, or linearly between their centres", "[layers]") {

@@ -2,6 +2,7 @@
 #include "core/model/layout.h"
 
 #include "core/layers/conv.h"
+#include "core/layers/conv_transpose.h"
 #include "core/layers/dropout.h"
 #include "core/layers/nested.h"
 #include "core/layers/recurrent.h"
@@ -50,6 +51,18 @@ Numbers in_file(const model::Parameter& parameter, ParameterLayout layout) {
 }
 
 }  // namespace
+
+TEST_CASE("PyTorch has kernels of transposed convolutions backwards, with the input channels first", "[model]") {
+  const layers::ConvTranspose larger{2, {3}, {1}};
+  const model::Model model =
+      model::make_model(network({layer("up", larger), layer("flat", layers::Flatten{})}), {DType::f32, {4, 1}}, labels);
+  const model::Parameter& kernel = parameter(model, "up.kernel");
+  CHECK(stored(kernel, ParameterLayout::torch).shape == Shape{1, 2, 3});
+  CHECK(in_file(kernel, ParameterLayout::torch) == Numbers{4, 2, 0, 5, 3, 1});
+  const std::vector<std::byte> ours = to_bytes(counted_up(kernel.shape), DType::f32);
+  const model::StoredParameter torch = stored(kernel, ParameterLayout::torch);
+  CHECK(model::from_stored(torch, model::to_stored(torch, ours, 4), 4) == ours);
+}
 
 TEST_CASE("Flax has parameters as the program has them", "[model]") {
   const model::Model model = convolutional();

@@ -48,6 +48,10 @@ def convolution(features, kernel_size, **options):
     return {"conv": {"features": features, "kernel_size": kernel_size, **options}}
 
 
+def transposed(features, kernel_size, **options):
+    return {"conv_transpose": {"features": features, "kernel_size": kernel_size, **options}}
+
+
 def pool(kind, window_shape, strides, **options):
     return {kind: {"window_shape": window_shape, "strides": strides, **options}}
 
@@ -475,6 +479,12 @@ def branch_cases() -> dict:
             convolution(4, [3, 3]), "tanh", data="partial_maps",
             loss={"softmax_cross_entropy": {"ignore_label": 255, "class_weights": [0.5, 2.0, 1.0]}},
             metrics=["mean_iou", {"dice": {"average": "none"}}], **MASKED),
+        "conv_transpose": images([convolution(3, [3, 3], strides=[2, 2]), "relu", transposed(4, [2, 2], strides=[2, 2])]),
+        "conv_transpose_valid_masked": images(
+            [convolution(4, [3, 3], strides=[3, 2]), "tanh",
+             transposed(3, [3, 4], strides=[2, 3], padding="VALID", kernel_dilation=[2, 1])], ADAM, 0.002, **MASKED),
+        "conv_transpose_with_gaps": images([transposed(3, [1, 2], strides=[2, 3], use_bias=False), "gelu"]),
+        "conv_transpose_of_sequences": signals([convolution(4, [3], strides=[3]), transposed(3, [5], strides=[2]), "relu"]),
     }
 
 

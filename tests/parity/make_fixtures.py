@@ -288,6 +288,8 @@ LAYERS = {
     "batch_norm": batch_norm,
     "dense": dense,
     "conv": conv,
+    "conv_transpose": lambda options, p, x: nn.ConvTranspose(**{**options, "use_bias": "bias" in p}).apply(
+        {"params": p}, x),
     "max_pool": max_pool,
     "avg_pool": avg_pool,
     "global_max_pool": lambda options, p, x: jnp.max(x, axis=tuple(range(1, x.ndim - 1))),
@@ -377,7 +379,7 @@ def initial_parameters(layers, shape) -> dict:
     parameters = {}
 
     def add(path, kind, options, x):
-        if kind in ("dense", "conv"):
+        if kind in ("dense", "conv", "conv_transpose"):
             inputs = x.shape[-1] // options.get("feature_group_count", 1)
             kernel = (*options.get("kernel_size", ()), inputs, options["features"])
             own = {"kernel": rng.standard_normal(kernel) / np.sqrt(np.prod(kernel[:-1]))}

@@ -161,9 +161,8 @@ TEST_CASE("what new users write of layers, data and training is told in one erro
         "7: layer 'type' is not supported: the kind is itself the key: write 'conv:' in its place");
   CHECK(told("adam: {}", "type: Adam") ==
         "13: optimizer 'type' is not supported: the kind is itself the key: write 'adam:' in its place");
-  CHECK(told("- flatten", "- conv_transpose: {features: 8}")
-            .starts_with("8: layer 'conv_transpose' is not supported: there is no transposed convolution; upsample: 2 "
-                         "enlarges images, with a conv behind it"));
+  CHECK(told("- flatten", "- deconv: {features: 8}")
+            .starts_with("8: unknown layer 'deconv': did you mean 'conv_transpose'? For example conv_transpose: "));
   CHECK(told("duration: 2 epochs", "duration: 2 epochs\n  accumulate: 4") ==
         "17: unknown key 'accumulate' in train: did you mean 'data.microbatches'? The batch is computed in so many "
         "parts, and their gradients are added");

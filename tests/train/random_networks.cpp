@@ -21,7 +21,7 @@ std::vector<std::string> activations() {
                        name == "layers" || name == "residual" || name == "repeat" || name == "transpose" ||
                        name == "flatten" || name == "dropout" || name.ends_with("embedding") || name == "attention" ||
                        name == "attend" || name == "parallel" || name == "class_token" || name == "take" ||
-                       name == "upsample" || name == "lstm" || name == "gru";
+                       name == "upsample" || name == "conv_transpose" || name == "lstm" || name == "gru";
     const std::string options = name == "group_norm" ? "{num_groups: 1}" : name == "swiglu" ? "{hidden: 2}" : "{}";
     if (!other) names.push_back(spec::children(*layer).empty() ? name : "{" + name + ": " + options + "}");
   }
