@@ -72,6 +72,10 @@ NETWORKS = {
         {conv: {features: 6, kernel_size: [3, 3], strides: [2, 2]}}, relu, {upsample: 2}, global_max_pool, {dense: 5}""",
     "recurrent": """{reshape: [77, 8]}, {lstm: {features: 6, bidirectional: true}}, tanh,
         {gru: {features: 5, reverse: true}}, {lstm: 5}, {gru: {features: 7, bidirectional: true, return: last}}, {dense: 5}""",
+    "transposed": """{conv: {features: 4, kernel_size: [3, 3], strides: [2, 2]}}, relu,
+        {conv_transpose: {features: 6, kernel_size: [2, 3], strides: [2, 2]}}, tanh,
+        {conv_transpose: {features: 3, kernel_size: [3, 2], strides: [1, 3], padding: VALID, kernel_dilation: [2, 1]}},
+        {conv_transpose: {features: 4, kernel_size: [1, 1], strides: [2, 2], use_bias: false}}, global_max_pool, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }
@@ -113,6 +117,20 @@ SEQUENCES = {
         {take: last}, {dense: 5}""",
     "recurrent positions": """{embedding: {num_embeddings: 31, features: 8}}, {gru: 6}, {lstm: {features: 7, return: last}},
         {dense: 5}""",
+}
+
+# Layers of sequences of 9 tokens or fewer.
+LENGTHS = {
+    "attention": """{embedding: {num_embeddings: 31, features: 8}}, {attention: {heads: 2, kv_heads: 1, qk_norm: true}},
+        {group_norm: {num_groups: 2}}, global_avg_pool, {dense: 5}""",
+    "windows": """{embedding: {num_embeddings: 31, features: 6}}, {conv: {features: 8, kernel_size: [3]}}, tanh,
+        {max_pool: {window_shape: [2], strides: [2], padding: [[1, 0]]}},
+        {avg_pool: {window_shape: [3], strides: [1], padding: SAME, count_include_pad: false}}, {batch_norm: {momentum: 0.5}},
+        {conv: {features: 4, kernel_size: [2], padding: CAUSAL}}, {take: last}, {dense: 5}""",
+    "recurrent": """{embedding: {num_embeddings: 31, features: 6}}, {lstm: {features: 5, bidirectional: true}},
+        {gru: {features: 7, bidirectional: true, return: last}}, {dense: 5}""",
+    "class token": """{embedding: {num_embeddings: 31, features: 8}}, class_token, {attention: {heads: 2}},
+        {parallel: {branches: [[{take: first}], [global_max_pool]], join: concat}}, {dense: 5}""",
 }
 
 TABLE = """
@@ -276,6 +294,20 @@ def check_sequences(check, random):
         check.compared += 1
 
 
+def check_lengths(check):
+    random = numpy.random.default_rng(4)
+    x = random.integers(0, 31, (40, 9))
+    n = random.integers(0, 10, 40).astype(numpy.int32)
+    other = numpy.where(numpy.arange(9) < n[:, None], x, random.integers(0, 31, (40, 9)))
+    numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, 40), n=n)
+    numpy.savez(check.folder / "inputs.npz", x=x, n=n)
+    for name, layers in LENGTHS.items():
+        config = ARRAYS.replace("[x, TARGETS]", "{inputs: x, targets: y, lengths: n}").replace("LAYERS", layers)
+        config = config.replace("LOSS", "softmax_cross_entropy").replace("DATA", "remainder: drop")
+        run = check.train(f"lengths, {name}", config)
+        check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, CLASSES)
+
+
 def check_tables(check):
     lines = ["age,city,logits,bought,price"]
     for age, city, number, bought, price in SHOPS:
@@ -436,6 +468,7 @@ def main():
         check_images(check, random)
         check_arrays(check, random)
         check_sequences(check, random)
+        check_lengths(check)
         check_tables(check)
         check_trees(check, random, int(sys.argv[2]) if len(sys.argv) > 2 else 20)
         every = all_layers()

@@ -21,6 +21,9 @@ struct Field {
   std::size_t bytes() const { return size_of(dtype) * static_cast<std::size_t>(numel(shape)); }
 };
 
+// The label at positions behind those of a sequence: no class, and ignored.
+inline constexpr std::int64_t label_of_padding = -1;
+
 // One mean and one standard deviation for each channel, column or number.
 struct FieldStatistics {
   std::vector<double> mean, std;

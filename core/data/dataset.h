@@ -63,6 +63,13 @@ class Dataset {
     (void)index;
     return 1;
   }
+  // Whether examples are sequences of different lengths, and how many positions of example `index` are its own. The
+  // others are zeros; labels of positions are those that are ignored.
+  virtual bool has_lengths() const { return false; }
+  virtual std::int32_t length(std::int64_t index) const {
+    (void)index;
+    return 0;
+  }
   // The index of example `index` in the source's own order, for messages.
   virtual std::int64_t index_in_source(std::int64_t index) const { return index; }
   // The file that has example `index`, relative to the folder of the split; empty unless each has one of its own.

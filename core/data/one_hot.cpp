@@ -24,6 +24,8 @@ class OneHot final : public Dataset {
   bool is_costly() const override { return labelled_->is_costly(); }
   bool is_weighted() const override { return labelled_->is_weighted(); }
   float weight(std::int64_t index) const override { return labelled_->weight(index); }
+  bool has_lengths() const override { return labelled_->has_lengths(); }
+  std::int32_t length(std::int64_t index) const override { return labelled_->length(index); }
   std::int64_t index_in_source(std::int64_t index) const override { return labelled_->index_in_source(index); }
   std::string file_of(std::int64_t index) const override { return labelled_->file_of(index); }
   std::string line_of(std::int64_t index) const override { return labelled_->line_of(index); }

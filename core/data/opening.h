@@ -28,7 +28,7 @@ struct Opening {
   bool numeric_targets = false;                    // the loss takes numbers: integers of a file are not labels
   bool token_inputs = false;                       // integers of a file are tokens
   bool label_maps = false;                         // integers of a file may be labels of pixels
-  std::optional<std::int64_t> ignored_label = {};  // of label maps, a number that is no class
+  std::optional<std::int64_t> ignored_label = {};  // of label maps and of positions, a number that is no class
   bool names_classes = false;                      // numbers of a table that are no labels are classes
   std::optional<ColumnName> group = {};            // by which a table is divided
 
@@ -115,6 +115,10 @@ class Held final : public declare::Holds<SourceRules, Kind> {
   }
   bool has_weights() const override {
     if constexpr (requires { kind_.weight.has_value(); }) return kind_.weight.has_value();
+    return false;
+  }
+  bool has_lengths() const override {
+    if constexpr (requires { kind_.has_lengths(); }) return kind_.has_lengths();
     return false;
   }
   bool learns() const override {

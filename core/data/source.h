@@ -10,7 +10,8 @@
 //
 // Its members say the rest: `validation` and `test` which splits it has (an optional, or a number of examples; else
 // `has_test` does), `on_error` whether it leaves out what cannot be read, `weight` whether examples have weights,
-// `target` the names of its targets, and a constant `learns` that other splits are read by what the training split has.
+// `target` the names of its targets, has_lengths() whether they are sequences of different lengths, and a constant
+// `learns` that other splits are read by what the training split has.
 #pragma once
 
 #include <string>
@@ -42,6 +43,8 @@ class SourceRules {
   virtual bool skips_errors() const = 0;
   // Whether examples have weights.
   virtual bool has_weights() const = 0;
+  // Whether examples are sequences of different lengths.
+  virtual bool has_lengths() const = 0;
   virtual bool learns() const = 0;
   // Of columns that are the targets; else empty.
   virtual std::vector<std::string> target_names() const = 0;

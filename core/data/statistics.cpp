@@ -48,6 +48,7 @@ template <class T>
 Moments moments_of(const std::vector<T>& values, std::size_t channels) {
   Moments found{static_cast<double>(values.size() / channels), std::vector<double>(channels),
                 std::vector<double>(channels)};
+  if (values.empty()) return found;
   const auto for_each = [&](auto&& take) {
     for (std::size_t at = 0; at < values.size(); at += channels) {
       for (std::size_t c = 0; c < channels; ++c) take(c, static_cast<double>(values[at + c]));
@@ -105,15 +106,31 @@ double deviation_of(double variance) {
   return static_cast<float>(std) > 0 ? std : 1;
 }
 
+// Moves the numbers of an example at `from` to `to`, of a sequence those at its own positions. Returns where they end.
+template <class T>
+std::size_t keep_own(const Dataset& dataset, std::int64_t example, std::vector<T>& values, std::size_t from,
+                     std::size_t to) {
+  const Shape shape = dataset.input().shape;
+  std::size_t count = static_cast<std::size_t>(numel(shape));
+  if (dataset.has_lengths() && shape.size() > 1) {
+    count = count / static_cast<std::size_t>(shape.front()) * static_cast<std::size_t>(dataset.length(example));
+  }
+  if (from != to) std::copy_n(values.data() + from, count, values.data() + to);
+  return to + count;
+}
+
 template <class T>
 std::vector<T> read_inputs(const Dataset& dataset, std::int64_t first, std::int64_t last) {
   const auto size = static_cast<std::size_t>(numel(dataset.input().shape));
   std::vector<T> values(size * static_cast<std::size_t>(last - first));
   std::vector<std::byte> target(dataset.target().bytes());
+  std::size_t end = 0;
   for (std::int64_t i = first; i < last; ++i) {
-    T* const to = values.data() + size * static_cast<std::size_t>(i - first);
-    dataset.read(i, reinterpret_cast<std::byte*>(to), target.data());
+    const std::size_t at = size * static_cast<std::size_t>(i - first);
+    dataset.read(i, reinterpret_cast<std::byte*>(values.data() + at), target.data());
+    end = keep_own(dataset, i, values, at, end);
   }
+  values.resize(end);
   dataset.check_intact();
   return values;
 }
@@ -121,9 +138,13 @@ std::vector<T> read_inputs(const Dataset& dataset, std::int64_t first, std::int6
 std::vector<double> read_exact_inputs(const Dataset& dataset, std::int64_t first, std::int64_t last) {
   const auto size = static_cast<std::size_t>(numel(dataset.input().shape));
   std::vector<double> values(size * static_cast<std::size_t>(last - first));
+  std::size_t end = 0;
   for (std::int64_t i = first; i < last; ++i) {
-    dataset.read_exact_input(i, values.data() + size * static_cast<std::size_t>(i - first));
+    const std::size_t at = size * static_cast<std::size_t>(i - first);
+    dataset.read_exact_input(i, values.data() + at);
+    end = keep_own(dataset, i, values, at, end);
   }
+  values.resize(end);
   dataset.check_intact();
   return values;
 }
@@ -308,6 +329,8 @@ Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>&
       into = moments_of(read_inputs<float>(dataset, first, last), channels);
     }
   });
+  std::erase_if(found, [](const Moments& chunk) { return chunk.count == 0; });
+  if (found.empty()) fail_data("normalize: auto has nothing to measure: all sequences have the length 0");
   Moments& all = found.front();
   for (std::size_t i = 1; i < found.size(); ++i) combine(all, found[i]);
   Encoding::Statistics statistics{std::move(all.mean), std::move(all.squares)};
@@ -339,6 +362,7 @@ std::map<std::int32_t, std::int64_t> count_labels(const Dataset& dataset) {
       first = last;
     }
   }
+  if (dataset.has_lengths()) counts.erase(static_cast<std::int32_t>(label_of_padding));
   dataset.check_intact();
   return counts;
 }

@@ -25,6 +25,8 @@ class Subset : public Dataset {
   bool is_costly() const override { return whole_->is_costly(); }
   bool is_weighted() const override { return whole_->is_weighted(); }
   float weight(std::int64_t index) const override { return whole_->weight(index_in_whole(index)); }
+  bool has_lengths() const override { return whole_->has_lengths(); }
+  std::int32_t length(std::int64_t index) const override { return whole_->length(index_in_whole(index)); }
   std::int64_t index_in_source(std::int64_t index) const override {
     return whole_->index_in_source(index_in_whole(index));
   }
@@ -108,6 +110,29 @@ class Exact : public Subset {
   bool inputs_, targets_;
 };
 
+// All examples, as sequences of these lengths. Labels of positions behind them are `ignored`.
+class OfLengths : public Subset {
+ public:
+  OfLengths(const std::shared_ptr<const Dataset>& whole, std::vector<std::int32_t> lengths, std::int64_t ignored)
+      : Subset(whole, whole->size()), lengths_(std::move(lengths)), ignored_(static_cast<std::int32_t>(ignored)) {}
+
+  bool has_lengths() const override { return true; }
+  std::int32_t length(std::int64_t index) const override { return lengths_[static_cast<std::size_t>(index)]; }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    Subset::read(index, input, target);
+    const Field field = Subset::target();
+    if (field.dtype != DType::i32 || field.shape != Shape{Subset::input().shape.front()}) return;
+    auto* const labels = reinterpret_cast<std::int32_t*>(target);
+    std::fill(labels + length(index), labels + numel(field.shape), ignored_);
+  }
+
+ private:
+  std::int64_t index_in_whole(std::int64_t index) const override { return index; }
+
+  std::vector<std::int32_t> lengths_;
+  std::int32_t ignored_;
+};
+
 using Indices = std::shared_ptr<const std::vector<std::int64_t>>;  // ascending
 
 class Taken : public Subset {
@@ -157,6 +182,11 @@ std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> data
   targets = targets && dataset->target().dtype == DType::f32 && numel(dataset->target().shape) > 0;
   if (!inputs && !targets) return dataset;
   return std::make_shared<Exact>(dataset, inputs, targets);
+}
+
+std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,
+                                            std::vector<std::int32_t> lengths, std::int64_t ignored) {
+  return std::make_shared<OfLengths>(dataset, std::move(lengths), ignored);
 }
 
 std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Dataset>& dataset, std::int64_t count) {

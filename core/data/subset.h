@@ -16,6 +16,11 @@ std::shared_ptr<const Dataset> first_examples(const std::shared_ptr<const Datase
 // The same dataset, with f64 in place of f32 inputs or targets: the numbers that its files have.
 std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> dataset, bool inputs, bool targets);
 
+// The same dataset of sequences, whose example i has lengths[i] positions of its own. The others are zeros there;
+// labels at them become `ignored`.
+std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,
+                                            std::vector<std::int32_t> lengths, std::int64_t ignored);
+
 struct Division {
   std::shared_ptr<const Dataset> taken, rest;  // of `count` examples, and of the others: count < size
 };

@@ -80,10 +80,11 @@ struct Named {
 struct FilePair {
   std::string inputs, targets;  // absolute paths
 };
-// A file, or the names of the arrays of inputs and of targets in another one.
+// A file, or the names of the arrays of inputs and of targets in another one, and of the lengths of sequences, which
+// may be empty.
 struct FileOrArrays {
   std::string file;  // absolute path
-  std::string inputs, targets;
+  std::string inputs, targets, lengths = {};
 };
 
 struct AxisNames {

@@ -142,8 +142,12 @@ void append_models(Graph& graph, std::span<const TrainedModel> members, const da
   const model::Model& model = members.front().model;
   const Program program =
       model::prediction_program(model, Mesh(), {}, rows_of_programs, all_ops(), model::PredictionKind::logits);
-  // The program declares the parameters in their order, then the inputs.
+  // The program declares the parameters in their order, then lengths, then the inputs.
   Translation inputs(graph, program, length_dims(model, program));
+  if (model.has_lengths) {
+    const Value lengths = program.inputs[program.inputs.size() - 2].value;
+    inputs.bind(lengths, {graph.input("lengths", element_type(DType::i32), {}), {}});
+  }
   const Value x = program.inputs.back().value;
   inputs.bind(x, {inputs_of(graph, model, example_of(inputs, x), encoding, ignores_unknown), {}});
   inputs.run_scope("input");

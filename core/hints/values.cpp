@@ -4,6 +4,9 @@
 namespace pmaptrain {
 namespace {
 
+constexpr std::string_view lengths_of_data =
+    "the data say how long sequences are, and layers leave out what is behind: npz: {lengths: n}, or padding_token: 0";
+
 constexpr HintRow value_rows[] = {
     // ---- alternatives ----
     {"loss", "mse mse_loss l2 l2_loss squared_error", "mean_squared_error", ""},
@@ -97,9 +100,9 @@ constexpr HintRow value_rows[] = {
      "windows slide over height and width, or over the positions of a "
      "sequence"},
     {"layer",
-     "conv_transpose conv2d_transpose conv_transpose2d conv_transposed transposed_conv transposed_conv2d deconv "
-     "deconvolution",
-     "", "there is no transposed convolution; upsample: 2 enlarges images, with a conv behind it"},
+     "conv1d_transpose conv2d_transpose conv_transpose1d conv_transpose2d conv_transposed transposed_conv "
+     "transposed_conv2d deconv deconvolution",
+     "conv_transpose", "For example conv_transpose: {features: 8, kernel_size: [2, 2], strides: [2, 2]}"},
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",
      "a depthwise convolution is conv with feature_group_count equal to its input channels"},
     {"layer", "rnn simple_rnn vanilla_rnn simple_cell", "", "the recurrent layers are lstm and gru: lstm: 128"},
@@ -124,11 +127,14 @@ constexpr HintRow value_rows[] = {
     {"attention", "dropout_rate attention_dropout attn_dropout", "dropout", ""},
     {"attention", "normalize_qk", "qk_norm", ""},
     {"attention", "is_causal mask", "causal", ""},
+    {"attention", "key_padding_mask padding_mask attention_mask", "", lengths_of_data},
     {"attention", "qkv_features", "",
      "the features of a head are head_dim; by default they are those of the input / heads"},
     {"attention", "rope rotary_embedding", "rotary", "For example rotary: {base: 10000.0}"},
     {"embedding", "vocab vocab_size num_tokens input_dim", "num_embeddings", ""},
     {"embedding", "embedding_dim dim output_dim", "features", ""},
+    {"embedding", "padding_idx mask_zero pad_token_id", "", lengths_of_data},
+    {"layer", "masking packed_sequence pack_padded_sequence", "", lengths_of_data},
     {"swiglu", "hidden_size hidden_features intermediate_size features", "hidden", ""},
     {"layer", "batch_normalization batchnorm2d batchnorm1d bn", "batch_norm", ""},
     {"layer", "sync_batch_norm", "batch_norm", "Its axes say over which devices its statistics are"},

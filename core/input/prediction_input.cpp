@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/lengths.h"
 #include "core/data/arrays/npz_source.h"
 #include "core/data/arrays/zip.h"
 #include "core/data/images/folder.h"
@@ -128,8 +129,30 @@ data::Channels channels_of_run(const spec::DataSpec& spec, const data::Array& ar
   return data::channels_of(element, array.shape, trained.dtype == DType::i32).value_or(data::Channels::none);
 }
 
-std::shared_ptr<const data::Dataset> open_array(data::Array array, const Field& trained, const spec::DataSpec& spec,
-                                                std::vector<std::string>& notes, const Place& place) {
+// Of a file of sequences for a model that was trained on sequences of different lengths.
+std::vector<std::int32_t> lengths_of_inputs(const std::string& path, const data::Array& inputs,
+                                            const spec::DataSpec& spec) {
+  const auto& npz = *spec.source.as<data::Npz>();
+  if (npz.padding_token) return data::lengths_before_padding(inputs, *npz.padding_token);
+  std::vector<std::string> names;
+  if (npz.lengths) names.push_back(*npz.lengths);
+  for (const auto* const split :
+       {&npz.train, npz.validation ? &*npz.validation : nullptr, npz.test ? &*npz.test : nullptr}) {
+    if (split != nullptr && !split->lengths.empty()) names.push_back(split->lengths);
+  }
+  const std::vector<std::string> there = format_of(path) == Format::npz ? arrays_of(path) : std::vector<std::string>();
+  for (const std::string& name : names) {
+    if (std::find(there.begin(), there.end(), name) != there.end()) {
+      return data::read_lengths(data::read_npz(path, name), inputs);
+    }
+  }
+  fail_data(fmt::format("'{}' has no lengths of its sequences, and the model was trained with lengths", path),
+            fmt::format("save them beside the inputs: np.savez(file, x=x, {}=n)", names.front()));
+}
+
+std::shared_ptr<const data::Dataset> open_array(const std::string& path, data::Array array, const Field& trained,
+                                                const spec::DataSpec& spec, std::vector<std::string>& notes,
+                                                const Place& place) {
   const bool tokens = trained.dtype == DType::i32, is_text = spec.source.as<data::TextFiles>() != nullptr;
   if (tokens && is_text) {
     fail_data(fmt::format("the model was trained on tokens of a text, {}, and predictions of texts are not supported",
@@ -161,7 +184,13 @@ std::shared_ptr<const data::Dataset> open_array(data::Array array, const Field& 
                     pmaptrain::to_string(shape), pmaptrain::to_string(trained.shape)),
         help_on_shape);
   }
-  const auto dataset = data::make_inputs(std::move(array), notes, place, meaning);
+  std::vector<std::int32_t> lengths;
+  if (spec.source->has_lengths()) {
+    lengths = lengths_of_inputs(path, array, spec);
+    array = data::without_padding(array, lengths);
+  }
+  auto dataset = data::make_inputs(std::move(array), notes, place, meaning);
+  if (spec.source->has_lengths()) dataset = data::with_lengths(dataset, std::move(lengths), label_of_padding);
   return data::exact_numbers(dataset, trained.dtype == DType::f64, false);
 }
 
@@ -201,7 +230,9 @@ std::shared_ptr<const data::Dataset> open_dataset(const PredictionFile& file, co
     fail_data(fmt::format("'{}' is no NPZ archive, so it has no array '{}'", file.path, *file.array),
               "leave --array out");
   }
-  const auto opened = [&](data::Array array) { return open_array(std::move(array), trained, spec, notes, file.place); };
+  const auto opened = [&](data::Array array) {
+    return open_array(file.path, std::move(array), trained, spec, notes, file.place);
+  };
   switch (format) {
     case Format::npz: return opened(data::read_npz(file.path, chosen_array(file, spec)));
     case Format::npy: return opened(data::read_npy(file.path));

@@ -92,6 +92,7 @@ struct Attention {
         field(&Attention::kernel_init, layers::kernel_init()), field(&Attention::bias_init, layers::bias_init()));
   }
   bool looks_ahead() const { return !causal; }
+  static constexpr bool takes_lengths = true;
   std::optional<Node> plan(const LayerInput& in) const;
 };
 
@@ -218,6 +219,38 @@ inline Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v,
   return b.emit(ops::Reshape{type.shape}, {permuted(b, out, {0, 3, 1, 2, 4})});
 }
 
+// More features of a head than it has, by which keys behind the positions of an example get no weight: a query has 1 in
+// each, and such a key so small a number that the exponential of its score is 0. A multiple of 8 keeps rows aligned.
+inline constexpr std::int64_t features_of_padding = 8;
+inline constexpr double score_of_padding = -1e30;
+
+// Replaces the operands q, k and v of the op.
+inline void leave_out_padding(Builder& b, Value lengths, DType storage, std::vector<Value>& operands) {
+  const auto widened = [&](Value x, Value more) { return b.emit(ops::Concatenate{3}, {x, more}); };
+  const auto filled = [&](Value x, double value) {
+    Shape shape = b.type(x).shape;
+    shape.back() = features_of_padding;
+    return b.constant(b.type(x).dtype, value, shape);
+  };
+  const Type of_query = b.type(operands[0]);
+  // Scores are divided by the root of the number of features.
+  const auto size = static_cast<double>(of_query.shape.back());
+  const double factor = std::sqrt((size + static_cast<double>(features_of_padding)) / size);
+  const Value query = cast(b, mul(b, cast(b, operands[0], storage), factor), of_query.dtype);
+  operands[0] = widened(query, filled(query, 1));
+  operands[1] = widened(operands[1], inside_or(b, lengths, filled(operands[1], 0), score_of_padding));
+  operands[2] = widened(operands[2], filled(operands[2], 0));
+}
+
+// The result for the features that a head has. Of an example without positions, all keys are padding.
+inline Value without_padding(Builder& b, Value lengths, Value out, std::int64_t size) {
+  Shape shape = b.type(out).shape;
+  shape.back() = size;
+  out = b.emit(ops::Slice{{0, 0, 0, 0}, shape}, {out});
+  const Value any = b.emit(ops::Gt{}, {lengths, scalar_like(b, lengths, 0.0)});
+  return select(b, broadcast_along(b, any, shape, 0), out, scalar_like(b, out, 0.0));
+}
+
 inline Value attend(const Attention& attention, const LayerCall& call, Value x, DType storage) {
   Builder& b = call.b;
   const Type type = b.type(x);
@@ -263,7 +296,10 @@ inline Value attend(const Attention& attention, const LayerCall& call, Value x, 
       const DType scale = type.dtype == DType::f64 ? DType::f64 : DType::f32;
       for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
     }
+    const std::optional<Value> lengths = call.lengths();
+    if (lengths) leave_out_padding(b, *lengths, storage, operands);
     out = b.emit_all(ops::Attention{attention.causal}, operands).front();
+    if (lengths) out = without_padding(b, *lengths, out, heads.size);
   }
   const std::int64_t columns = heads.queries * heads.size;
   out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});

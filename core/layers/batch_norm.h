@@ -44,12 +44,21 @@ class BatchStatistics {
     const Value mask = *call.forward.mask;
     const Value rows = b_.emit(ops::Gt{}, {mask, scalar_like(b_, mask, 0.0)});
     inside_ = shape_.size() == 1 ? rows : broadcast_along(b_, rows, shape_, 0);
-    examples_ = sum_from(b_, cast(b_, rows, dtype_), 0);
+    // What a statistic weighs in that of the step: examples, or their positions where these differ in number.
+    Value weights = cast(b_, rows, dtype_);
+    std::size_t equal = 1;  // the first dimension that all examples have alike
+    if (const std::optional<Value> lengths = call.lengths()) {
+      const Value of_rows = select(b_, rows, *lengths, scalar_like(b_, *lengths, 0.0));
+      inside_ = is_inside(b_, of_rows, shape_);
+      weights = cast(b_, of_rows, dtype_);
+      equal = 2;
+    }
+    weight_ = sum_from(b_, weights, 0);
     double each = 1;
-    for (std::size_t d = 1; d + 1 < shape_.size(); ++d) each *= static_cast<double>(shape_[d]);
-    count_ = over_devices(mul(b_, examples_, each));
+    for (std::size_t d = equal; d + 1 < shape_.size(); ++d) each *= static_cast<double>(shape_[d]);
+    count_ = over_devices(mul(b_, weight_, each));
     enough_ = b_.emit(ops::Gt{}, {count_, scalar_like(b_, count_, 1.0)});
-    weight_ = select(b_, enough_, examples_, scalar_like(b_, examples_, 0.0));
+    weight_ = select(b_, enough_, weight_, scalar_like(b_, weight_, 0.0));
   }
 
   // The running statistics where there are too few values: a single one has the variance 0.
@@ -64,8 +73,8 @@ class BatchStatistics {
     return {mean, select(b_, enough_, div(b_, squares, divisor), running.variance), centred};
   }
 
-  // The sum of a statistic over the examples of the device. All of them have the same statistic.
-  StatisticSum sum_over_examples(std::size_t parameter, Value statistic) {
+  // The sum of a statistic over what weighs in it on the device. All of it has the same statistic.
+  StatisticSum weighted_sum(std::size_t parameter, Value statistic) {
     return {parameter, mul(b_, statistic, weight_), b_.emit(ops::Reshape{{1}}, {weight_})};
   }
 
@@ -82,8 +91,8 @@ class BatchStatistics {
   DType dtype_;
   AxisSet axes_;
   std::vector<std::int64_t> positions_;  // all dimensions but the channels
-  Value inside_, examples_, count_;
-  Value enough_, weight_;  // whether two values or more are behind a statistic; the examples if so, else 0
+  Value inside_, count_;
+  Value enough_, weight_;  // whether two values or more are behind a statistic; what these weigh if so, else 0
 };
 
 struct BatchNorm {
@@ -144,8 +153,8 @@ struct BatchNorm {
         moments = batch.moments(moments);
         if (call.forward.statistics != nullptr) {
           const std::size_t at = call.node.first_parameter + first;
-          call.forward.statistics->push_back(batch.sum_over_examples(at, moments.mean));
-          call.forward.statistics->push_back(batch.sum_over_examples(at + 1, moments.variance));
+          call.forward.statistics->push_back(batch.weighted_sum(at, moments.mean));
+          call.forward.statistics->push_back(batch.weighted_sum(at + 1, moments.variance));
         }
       }
       std::optional<Value> scale, bias;

@@ -80,6 +80,7 @@ struct Conv {
   }
   static constexpr bool reads_before = true;
   bool looks_ahead() const { return padding.kind != PaddingKind::causal; }
+  static constexpr bool takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (!takes_windows(in, "kernel_size", kernel_size,
@@ -112,6 +113,9 @@ struct Conv {
     layer.output = window.output;
     layer.output.push_back(features);
     layer.image = image_of_windows(layer.output);
+    if (!set_lengths(in, window, padding, (kernel_size.front() - 1) * kernel_dilation.front() + 1, strides.front(),
+                     layer))
+      return std::nullopt;
     Shape kernel = kernel_size;
     kernel.insert(kernel.end(), {channels_in, features});
     layer.parameters.push_back(in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)},
@@ -121,6 +125,7 @@ struct Conv {
     const ops::Conv op{as_image(strides), as_image(window).padding, false, as_image(kernel_dilation), groups};
     layer.apply = [op, is_image](const LayerCall& call, Value x) {
       Builder& b = call.b;
+      x = call.inside_or(x, 0);
       std::vector<Value> operands(call.parameters.begin(), call.parameters.end());
       operands.front() = cast(b, operands.front(), b.type(x).dtype);
       operands.insert(operands.begin(), x);

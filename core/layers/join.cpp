@@ -58,12 +58,26 @@ std::optional<Shape> joined_shape(Join join, std::span<const Node> branches) {
   return join == Join::concat ? concatenated(branches) : repeated_shape(branches);
 }
 
+bool joined_lengths(std::span<const Node> branches) {
+  const std::optional<Lengths>* known = nullptr;
+  for (const Node& branch : branches) {
+    if (!branch.lengths) continue;
+    if (known != nullptr && **known != *branch.lengths) return false;
+    known = &branch.lengths;
+  }
+  return true;
+}
+
 void join_children(Node& node, Join join, Shape output) {
   const auto is_first_image = [&](const Node& branch) { return branch.image == node.children.front().image; };
   const bool is_image = join != Join::concat || node.children.size() == 1;
   const bool is_one_image = is_image && std::all_of(node.children.begin(), node.children.end(), is_first_image);
   node.image = is_one_image ? node.children.front().image : Shape();
   node.output = std::move(output);
+  node.lengths.reset();
+  for (const Node& branch : node.children) {
+    if (branch.lengths) node.lengths = branch.lengths;
+  }
   const auto has_image = [](const Node& branch) { return !branch.image.empty(); };
   if (node.output.size() == 2 && std::all_of(node.children.begin(), node.children.end(), has_image)) {
     node.image = image_of_windows(node.output);  // sequences of windows

@@ -20,6 +20,12 @@ constexpr std::array<declare::Word<Join>, 3> words_of(declare::Tag<Join>) {
 // repeated.
 std::optional<Shape> joined_shape(Join join, std::span<const Node> branches);
 
+// Whether outputs with positions have as many, each example for itself.
+bool joined_lengths(std::span<const Node> branches);
+inline constexpr const char* other_lengths = "joins sequences of which an example has different numbers of positions";
+inline constexpr const char* other_lengths_help =
+    "pad windows alike in each branch: padding: CAUSAL, or SAME without strides, keeps the number of positions";
+
 // Makes `node` apply its children at its input and join what they give, in its type of activations. `output` is their
 // joined_shape().
 void join_children(Node& node, Join join, Shape output);

@@ -6,8 +6,8 @@
 //   std::optional<Node> plan(const LayerInput& in) const
 //
 // Either `static constexpr bool looks_ahead`, a function of this name, or, of a layer that has others inside,
-// `std::vector<Inside> inside() const`. Optional: `static constexpr bool takes_tokens`, `reads_before`. LayerRules says
-// what they are.
+// `std::vector<Inside> inside() const`. Optional: `static constexpr bool takes_tokens`, `takes_lengths`,
+// `reads_before`. LayerRules says what they are.
 #pragma once
 
 #include <array>
@@ -51,6 +51,9 @@ class LayerRules {
   virtual std::vector<Inside> inside() const = 0;
   // Whether its input are tokens: integers of the data, which are not made numbers before it.
   virtual bool takes_tokens() const = 0;
+  // Whether it leaves padding behind a sequence out. Without a constant, only a layer whose positions see none after
+  // them does, which then needs to do nothing.
+  virtual bool takes_lengths() const = 0;
 };
 
 // The interface for a layer of one kind (node.h).

@@ -58,18 +58,19 @@ struct Repeat {
     for (std::int64_t time = 0; time < times; ++time) {
       std::optional<Node> once = plan_as_list(layers, in.name + "." + std::to_string(time), in, at);
       if (!once) return std::nullopt;
-      if (once->output != in.shape) {
+      if (once->output != in.shape || once->lengths != in.lengths) {
         return in.refuse(
             "repeats layers that make " + in.shown(once->output) + " of its input " + in.shown(),
             "layers of repeat keep the shape, because each time takes what the time before gives; move the "
             "layer that changes it before repeat or after it");
       }
       once->remat = remat;
-      at = {once->compute, once->output, once->image};
+      at = {once->compute, once->output, once->image, once->lengths};
       node.children.push_back(std::move(*once));
     }
     node.compute = at.dtype;
     node.image = at.image;
+    node.lengths = at.lengths;
     return node;
   }
 };
@@ -139,6 +140,7 @@ struct Residual {
                            (identity && !example.empty() ? ", for example by " + example
                                                          : std::string(identity ? " by shortcut" : "")));
     }
+    if (main->lengths != beside->lengths) return in.refuse(other_lengths, other_lengths_help);
     const Shape output = main->output;
     node.children.push_back(std::move(*main));
     node.children.push_back(std::move(*beside));

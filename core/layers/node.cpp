@@ -10,6 +10,24 @@
 namespace pmaptrain::layers {
 
 // ---- planning -------------------------------------------------------------------------------------------------------
+namespace {
+
+// Whether the layer can be computed for sequences of different lengths; reports it if not.
+bool fits_lengths(const LayerInput& in, const Activation& at) {
+  const LayerKind& kind = in.layer.kind;
+  if (!kind->takes_lengths()) {
+    in.refuse("does not tell positions of a sequence from the padding behind them, and the data have lengths",
+              "put a layer before it that leaves no positions: global_avg_pool, global_max_pool or take");
+    return false;
+  }
+  if (at.shape.size() > 1 || at.dtype == DType::i32 || !kind->inside().empty()) return true;
+  in.refuse("takes features at each position, [T, C]; its input is " + in.shown() + " with lengths",
+            "store such sequences as an array (N, T, 1)");
+  return false;
+}
+
+}  // namespace
+
 bool plan_list(const std::vector<Layer>& list, const std::string& prefix, const Surroundings& around,
                Precision precision, Activation& at, std::vector<Node>& out, std::vector<Diagnostic>& errors) {
   std::set<std::string> names;
@@ -23,15 +41,16 @@ bool plan_list(const std::vector<Layer>& list, const std::string& prefix, const 
     }
     Precision own = precision;
     if (layer.precision == PrecisionPolicy::float32) own.compute = own.storage;
-    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, around, at.image};
+    const LayerInput in{layer, prefix + layer.name, at.shape, own, at.dtype, errors, around, at.image, at.lengths};
     if (at.dtype == DType::i32 && !layer.kind->takes_tokens() && layer.kind->inside().empty()) {
       in.refuse("computes with numbers, and its input are tokens", "put it behind embedding, which gives numbers");
       return false;
     }
+    if (at.lengths && !fits_lengths(in, at)) return false;
     std::optional<Node> planned = layer.kind->plan(in);
     if (!planned) return false;
     planned->remat = layer.remat.value_or(false);
-    at = {planned->compute, planned->output, planned->image};
+    at = {planned->compute, planned->output, planned->image, planned->lengths};
     out.push_back(std::move(*planned));
   }
   return true;
@@ -47,6 +66,8 @@ std::optional<Node> plan_as_list(const std::vector<Layer>& list, const std::stri
   node.compute = at.dtype;
   node.output = at.shape;
   node.image = at.image;
+  node.input_lengths = from.lengths;
+  node.lengths = at.lengths;
   return node;
 }
 
@@ -73,6 +94,16 @@ const Node* first_layer(std::span<const Node> nodes) {
 }
 
 // ---- equations ------------------------------------------------------------------------------------------------------
+std::optional<Value> LayerCall::lengths() const {
+  if (!node.input_lengths || !forward.lengths) return std::nullopt;
+  return node.input_lengths->at(b, *forward.lengths);
+}
+
+Value LayerCall::inside_or(Value x, double otherwise) const {
+  const std::optional<Value> positions = lengths();
+  return positions ? layers::inside_or(b, *positions, x, otherwise) : x;
+}
+
 bool LayerCall::is_frozen() const {
   if (forward.trained == nullptr) return false;
   bool any = false;

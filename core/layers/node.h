@@ -13,6 +13,7 @@
 #include "core/graph/builder.h"
 #include "core/layers/initializers.h"
 #include "core/layers/layer.h"
+#include "core/layers/lengths.h"
 #include "core/mesh/mesh.h"
 
 namespace pmaptrain::layers {
@@ -28,8 +29,8 @@ struct TorchParameter {
   // whose same range is added to it. Empty: there is none.
   std::string whole = {}, added = {};
   std::int64_t part = 0, parts = 1;
+  std::size_t reversed = 0;  // so many of the first dimensions here are in reverse order there
 };
-  std::size_t reversed = 0;                 // so many of the first dimensions here are in reverse order there
 
 struct Parameter {
   std::string name;  // its path: conv_0.kernel
@@ -51,8 +52,9 @@ struct Parameter {
 
 struct Node;
 
-// The sum over the examples of a device of what replaces a statistic, and the number of these examples ([1]), or 0 if
-// they have too few values for a statistic. The mean over the examples of a step replaces it, in part (Node::momentum).
+// The sum over the examples of a device of what replaces a statistic, and the number of these examples ([1]), of
+// sequences with lengths of their positions, or 0 if they have too few values for a statistic. The mean over the
+// examples of a step replaces it, in part (Node::momentum).
 struct StatisticSum {
   std::size_t parameter = 0;  // in Model::parameters
   Value sum, weight;
@@ -85,6 +87,7 @@ struct Forward {
   std::vector<StatisticSum>* statistics = nullptr;  // in training: where nodes with statistics add their sums
   Cache* cache = nullptr;                           // not in training: of attention that is causal
   std::vector<Value>* looked_up = nullptr;          // by parameter: where embedding layers leave the rows at the inputs
+  std::optional<Value> lengths = {};                // i32[B], if examples are sequences of different lengths
 
   // The position of the only token; none: the inputs have all positions from 0 on.
   std::optional<Value> position() const { return cache != nullptr ? cache->position : std::nullopt; }
@@ -104,6 +107,10 @@ struct LayerCall {
 
   // Whether the node has parameters of its own to train, and all of them are frozen.
   bool is_frozen() const;
+  // i32[B]: how many positions of x are those of the example; none if all are.
+  std::optional<Value> lengths() const;
+  // x [B,T,...] with `otherwise` at the other positions.
+  Value inside_or(Value x, double otherwise) const;
 };
 
 // Element types. Products accumulate in f32 whatever their operands are.
@@ -132,6 +139,7 @@ struct Node {
   // [height,width,channels] if `output` is an image that was flattened to one dimension, or a sequence that windows
   // gave: an image of height 1. PyTorch has the channels of both before all else.
   Shape image = {};
+  std::optional<Lengths> input_lengths = {}, lengths = {};  // of the sequences that are its input and its output
   // x [B, input...] -> [B, output...].
   std::function<Value(const LayerCall& call, Value x)> apply = {};
 
@@ -161,8 +169,9 @@ Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& for
 // The type and the shape of a value between two layers.
 struct Activation {
   DType dtype = DType::f32;
-  Shape shape;  // of one example
-  Shape image;  // as Node::image
+  Shape shape;                          // of one example
+  Shape image;                          // as Node::image
+  std::optional<Lengths> lengths = {};  // if examples are sequences of different lengths
 };
 
 // What a layer may know of the model around it.
@@ -183,12 +192,14 @@ struct LayerInput {
   DType input_dtype;  // the element type of the previous layer's output
   std::vector<Diagnostic>& errors;
   const Surroundings& around;
-  Shape image = {};  // Node::image of the previous layer
+  Shape image = {};                     // Node::image of the previous layer
+  std::optional<Lengths> lengths = {};  // as Activation::lengths
 
   // A layer with the properties that all kinds have in common. Its `output` is still the shape of the input.
   Node start() const {
     Node node{name, layer.kind->name(), layer.place, precision.compute, shape, shape};
     node.image = image;
+    node.input_lengths = node.lengths = lengths;
     return node;
   }
   // The same for a layer that only moves or selects elements: with mixed precision, these keep the element type of the
@@ -208,7 +219,7 @@ struct LayerInput {
     made.torch = {"weight", std::move(axes)};
     return made;
   }
-  Activation activation() const { return {input_dtype, shape, image}; }
+  Activation activation() const { return {input_dtype, shape, image, lengths}; }
   // "f32[28,28,1]"
   std::string shown() const { return shown(shape); }
   std::string shown(const Shape& other) const { return std::string(to_string(precision.storage)) + to_string(other); }
@@ -281,6 +292,10 @@ class Held final : public declare::Holds<LayerRules, Kind> {
   bool reads_before() const override {
     if constexpr (requires { Kind::reads_before; }) return Kind::reads_before;
     return false;
+  }
+  bool takes_lengths() const override {
+    if constexpr (requires { Kind::takes_lengths; }) return Kind::takes_lengths;
+    return !looks_ahead();
   }
 };
 

@@ -37,7 +37,7 @@ Node plan_norm(const Norm& norm, const LayerInput& in, const Statistics& of) {
     Value y = cast(b, x, storage);
     const bool reshaped = of.shape != call.node.input;
     if (reshaped) y = b.emit(ops::Reshape{with_rows(type.shape.front(), of.shape)}, {y});
-    y = normalised(b, y, of);
+    y = normalised(b, y, of, over_positions(of) ? call.lengths() : std::nullopt);
     if (reshaped) y = b.emit(ops::Reshape{type.shape}, {y});
     const std::int64_t last = std::ssize(type.shape) - 1;
     for (std::size_t i = 0; i < call.parameters.size(); ++i) {
@@ -118,7 +118,7 @@ struct GroupNorm {
         field(&GroupNorm::use_bias, use_norm_bias()), field(&GroupNorm::scale_init, layers::scale_init()),
         field(&GroupNorm::bias_init, layers::bias_init()));
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.empty()) return in.refuse_scalar();

@@ -58,6 +58,7 @@ struct Parallel {
     }
     std::optional<Shape> output = joined_shape(join, node.children);
     if (!output) return refuse_shapes(in, node.children);
+    if (!joined_lengths(node.children)) return in.refuse(other_lengths, other_lengths_help);
     join_children(node, join, std::move(*output));
     return node;
   }

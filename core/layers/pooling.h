@@ -9,6 +9,32 @@
 
 namespace pmaptrain::layers {
 
+// Windows over the positions of sequences [B,T,C]. Positions behind those of an example count as padding does. What is
+// behind the windows of an example is finite.
+inline Value pooled_positions(const LayerCall& call, const ops::MaxPool& op, Value x) {
+  Builder& b = call.b;
+  const Value kept = call.inside_or(x, below_all);
+  const Value most = without_height(b, b.emit(op, {with_height(b, kept, 1)}));
+  if (!call.node.lengths || !call.forward.lengths) return most;
+  return inside_or(b, call.node.lengths->at(b, *call.forward.lengths), most, 0);
+}
+
+inline Value pooled_positions(const LayerCall& call, ops::AvgPool op, Value x) {
+  Builder& b = call.b;
+  const auto pooled = [&](Value y) { return without_height(b, b.emit(op, {with_height(b, y, 1)})); };
+  const std::optional<Value> lengths = call.lengths();
+  if (!lengths) return pooled(x);
+  const Value sums = call.inside_or(x, 0);
+  if (op.count_include_pad) return pooled(sums);
+  // The share of a window that is no padding divides the mean over all of it.
+  op.count_include_pad = true;
+  const Value mean = pooled(sums);
+  const Value inside = cast(b, is_inside(b, *lengths, b.type(x).shape), b.type(x).dtype);
+  const Value share = pooled(inside);
+  const Value some = b.emit(ops::Gt{}, {share, scalar_like(b, share, 0.0)});
+  return div(b, mean, select(b, some, share, scalar_like(b, share, 1.0)));
+}
+
 // The checks and the geometry of pooling over windows; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
 std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
@@ -26,9 +52,10 @@ std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node la
   layer.output = window.output;
   layer.output.push_back(in.shape.back());
   layer.image = image_of_windows(layer.output);
+  if (!set_lengths(in, window, pool.padding, pool.window_shape.front(), pool.strides.front(), layer)) return {};
   layer.apply = [op = make_op(as_image(window)), is_image = window.output.size() == 2](const LayerCall& call, Value x) {
     if (is_image) return call.b.emit(op, {x});
-    return without_height(call.b, call.b.emit(op, {with_height(call.b, x, 1)}));
+    return pooled_positions(call, op, x);
   };
   return layer;
 }
@@ -51,7 +78,7 @@ struct MaxPool {
         field(&MaxPool::window_shape, layers::window_shape()), field(&MaxPool::strides, window_strides()),
         field(&MaxPool::padding, window_padding("As for conv, except CAUSAL; padding counts as -infinity.")));
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     return plan_pooling(*this, in, in.start_with_input_dtype(), [&](const Window& window) {
@@ -77,7 +104,7 @@ struct AvgPool {
                .meaning = "Whether padding is included in the mean as zeros; false: the mean excludes it.",
                .example = "count_include_pad: false"}));
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     return plan_pooling(*this, in, in.start(), [&](const Window& window) {
@@ -93,20 +120,27 @@ struct GlobalMaxPool {
                                          .meaning = "The maximum of each channel, the last dimension, over all others.",
                                          .example = "- global_max_pool"});
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() < 2) return refuse_global_pool(in);
     Node layer = in.start_with_input_dtype();
     layer.output = {in.shape.back()};
     layer.image = {};
+    layer.lengths.reset();
     // One window over all positions, of an image of height 1.
     layer.apply = [](const LayerCall& call, Value x) {
-      const Shape shape = call.b.type(x).shape;
+      Builder& b = call.b;
+      const Shape shape = b.type(x).shape;
       const std::int64_t channels = shape.back(), positions = numel(shape) / shape.front() / channels;
-      const Value row = call.b.emit(ops::Reshape{{shape.front(), 1, positions, channels}}, {x});
-      const Value most = call.b.emit(ops::MaxPool{{1, positions}, {1, 1}, {{0, 0}, {0, 0}}}, {row});
-      return call.b.emit(ops::Reshape{{shape.front(), channels}}, {most});
+      const Value kept = call.inside_or(x, below_all);
+      const Value row = b.emit(ops::Reshape{{shape.front(), 1, positions, channels}}, {kept});
+      const Value most = b.emit(ops::Reshape{{shape.front(), channels}},
+                                {b.emit(ops::MaxPool{{1, positions}, {1, 1}, {{0, 0}, {0, 0}}}, {row})});
+      const std::optional<Value> lengths = call.lengths();
+      if (!lengths) return most;
+      const Value any = b.emit(ops::Gt{}, {*lengths, scalar_like(b, *lengths, 0.0)});
+      return select(b, broadcast_along(b, any, b.type(most).shape, 0), most, scalar_like(b, most, 0.0));
     };
     return layer;
   }
@@ -119,15 +153,16 @@ struct GlobalAvgPool {
                                          .meaning = "The mean of each channel, the last dimension, over all others.",
                                          .example = "- global_avg_pool"});
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() < 2) return refuse_global_pool(in);
     Node layer = in.start();
     layer.output = {in.shape.back()};
     layer.image = {};
+    layer.lengths.reset();
     layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
-      return mean_of_positions(call.b, x, storage);
+      return mean_of_positions(call.b, call.inside_or(x, 0), storage, call.lengths());
     };
     return layer;
   }

@@ -21,6 +21,7 @@ struct ClassToken {
          .example = "- class_token"});
   }
   static constexpr bool looks_ahead = true;  // it is no part of a text that is continued
+  static constexpr bool takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() != 2) {
@@ -33,6 +34,7 @@ struct ClassToken {
     Node layer = in.start_with_input_dtype();
     layer.image = {};
     ++layer.output.front();
+    if (in.lengths) layer.lengths = in.lengths->behind_added(1);
     layer.parameters.push_back(in.parameter("token", {in.shape.back()}, zeros));
     layer.apply = [](const LayerCall& call, Value x) {
       Builder& b = call.b;
@@ -61,7 +63,7 @@ struct Take {
                                 .meaning = "The position: first, last, or its number, counted from 0.",
                                 .example = "position: last"}));
   }
-  static constexpr bool looks_ahead = true;
+  static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() < 2) {
@@ -78,8 +80,12 @@ struct Take {
     Node layer = in.start_with_input_dtype();
     layer.image = {};
     layer.output.erase(layer.output.begin());
+    layer.lengths.reset();
     layer.apply = [position = position](const LayerCall& call, Value x) {
-      return at_position(call.b, x, position.is_last ? call.b.type(x).shape[1] - 1 : position.index);
+      const std::optional<Value> lengths = call.lengths();
+      if (position.is_last && lengths) return last_inside(call.b, *lengths, x);
+      const Value own = call.inside_or(x, 0);
+      return at_position(call.b, own, position.is_last ? call.b.type(x).shape[1] - 1 : position.index);
     };
     return layer;
   }

@@ -1,7 +1,9 @@
 // Recurrent layers over the positions of a sequence, with the cells of Flax: OptimizedLSTMCell and GRUCell.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +38,9 @@ struct LstmCell {
                                         "hi.bias, hf.bias, hg.bias and ho.bias (F).",
                                     example = "- lstm: 128";
   static constexpr std::array<std::string_view, 4> gates = {"i", "f", "g", "o"};
+  // What is added to a gate before its sigmoid so that a state of zero stays zero.
+  static constexpr std::size_t held_gate = 0;
+  static constexpr double held_by = -1e30;
   // Those that are added to the products of the inputs, in the order of the gates, then those of the cell itself.
   // PyTorch has all in one array, to which it adds another one.
   static constexpr std::array<std::string_view, 4> biases = {"hi", "hf", "hg", "ho"};
@@ -59,6 +64,8 @@ struct GruCell {
           "hn.bias (F).",
       example = "- gru: 128";
   static constexpr std::array<std::string_view, 3> gates = {"r", "z", "n"};
+  static constexpr std::size_t held_gate = 1;
+  static constexpr double held_by = 1e30;
   static constexpr std::array<std::string_view, 4> biases = {"ir", "iz", "in", "hn"};
   static constexpr std::array<TorchBias, 4> torch_biases = {
       {{"bias_ih", "bias_hh", 0}, {"bias_ih", "bias_hh", 1}, {"bias_ih", "", 2}, {"bias_hh", "", 2}}};
@@ -99,7 +106,7 @@ struct Recurrent {
                           "half. The names of parameters then begin with forward_rnn and backward_rnn.",
                .example = "bidirectional: true"}));
   }
-  static constexpr bool reads_before = true;
+  static constexpr bool reads_before = true, takes_lengths = true;
   bool looks_ahead() const { return reverse || bidirectional || returned == Returned::last; }
 
   std::optional<Node> plan(const LayerInput& in) const {
@@ -114,7 +121,10 @@ struct Recurrent {
     Node layer = in.start();
     layer.image = {};
     layer.output.back() = features * (bidirectional ? 2 : 1);
-    if (returned == Returned::last) layer.output = {layer.output.back()};
+    if (returned == Returned::last) {
+      layer.output = {layer.output.back()};
+      layer.lengths.reset();
+    }
     if (bidirectional) {
       add_parameters(in, "forward_rnn.", "", layer);
       add_parameters(in, "backward_rnn.", "_reverse", layer);
@@ -169,10 +179,25 @@ struct Recurrent {
       return b.emit(ops::Concatenate{dim}, own.subspan(first, gates));
     };
     const Value kernel = joined(0, 1), bias = joined(2 * gates, 0);
-    const Value inputs = product_of_rows(b, x, kernel, b.type(kernel).shape, bias);
+    Value inputs = product_of_rows(b, x, kernel, b.type(kernel).shape, bias);
+    const std::optional<Value> lengths = call.lengths();
+    if (backward && lengths) inputs = held_outside(b, *lengths, inputs);
     const Value states = cast(b, joined(gates, 1), b.type(x).dtype);
     const Value all = Cell::run(b, inputs, states, own.subspan(3 * gates), backward);
-    return returned == Returned::all ? all : at_position(b, all, backward ? 0 : b.type(all).shape[1] - 1);
+    if (returned == Returned::all) return all;
+    if (lengths && !backward) return last_inside(b, *lengths, all);
+    return at_position(b, all, backward ? 0 : b.type(all).shape[1] - 1);
+  }
+
+  // The products of the inputs [B,T,gates · F], by which a state that begins in padding is zero at the last position of
+  // a sequence.
+  Value held_outside(Builder& b, Value lengths, Value inputs) const {
+    const Type type = b.type(inputs);
+    std::vector<double> held(static_cast<std::size_t>(type.shape.back()), 0.0);
+    std::fill_n(held.begin() + static_cast<std::ptrdiff_t>(Cell::held_gate) * features, features, Cell::held_by);
+    const Value added = over_channels(b, vector_constant(b, type.dtype, held), type.shape);
+    const Value inside = is_inside(b, lengths, type.shape);
+    return add(b, inputs, select(b, inside, scalar_like(b, added, 0.0), added));
   }
 };
 

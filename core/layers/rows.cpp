@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/equations/arithmetic.h"
+#include "core/layers/lengths.h"
 
 namespace pmaptrain::layers {
 namespace {
@@ -11,8 +12,12 @@ namespace {
 using Dims = std::vector<std::int64_t>;
 
 // The mean over `dims`: a value for each of the other dimensions.
-Value mean_of(Builder& b, Value x, const Statistics& of) {
-  return div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
+Value mean_of(Builder& b, Value x, const Statistics& of, std::optional<Value> lengths) {
+  if (!lengths) return div(b, b.emit(ops::ReduceSum{of.dims}, {x}), of.count());
+  const Value sum = b.emit(ops::ReduceSum{of.dims}, {inside_or(b, *lengths, x, 0)});
+  const Value some = b.emit(ops::Max{}, {*lengths, scalar_like(b, *lengths, 1.0)});
+  const Value counts = mul(b, cast(b, some, b.type(x).dtype), of.count() / static_cast<double>(of.shape.front()));
+  return div(b, sum, broadcast_along(b, counts, b.type(sum).shape, 0));
 }
 
 // Such a value repeated along `dims`, in the shape of x.
@@ -43,6 +48,7 @@ Value at_position(Builder& b, Value x, std::int64_t position) {
   shape.erase(shape.begin() + 1);
   return b.emit(ops::Reshape{shape}, {b.emit(ops::Slice{starts, limits}, {x})});
 }
+bool over_positions(const Statistics& of) { return std::find(of.dims.begin(), of.dims.end(), 1) != of.dims.end(); }
 
 Statistics over_last(const Shape& shape, double epsilon, bool centred) {
   return {shape, {std::ssize(shape)}, epsilon, centred};
@@ -50,12 +56,12 @@ Statistics over_last(const Shape& shape, double epsilon, bool centred) {
 
 // The derivative of the variance by the mean is 0, and the one of the result goes through a term that is 0: so the
 // backward pass needs one array of differences, and its sums before it writes anything.
-Value normalised(Builder& b, Value x, const Statistics& of) {
+Value normalised(Builder& b, Value x, const Statistics& of, std::optional<Value> lengths) {
   const auto factor_of = [&](Value variance) { return b.emit(ops::Rsqrt{}, {add(b, variance, of.epsilon)}); };
-  if (!of.centred) return mul(b, x, repeated(b, factor_of(mean_of(b, mul(b, x, x), of)), x, of));
-  const Value mean = mean_of(b, x, of), fixed = b.emit(ops::StopGradient{}, {mean});
+  if (!of.centred) return mul(b, x, repeated(b, factor_of(mean_of(b, mul(b, x, x), of, lengths)), x, of));
+  const Value mean = mean_of(b, x, of, lengths), fixed = b.emit(ops::StopGradient{}, {mean});
   const Value centred = sub(b, x, repeated(b, fixed, x, of));
-  const Value factor = factor_of(mean_of(b, mul(b, centred, centred), of));
+  const Value factor = factor_of(mean_of(b, mul(b, centred, centred), of, lengths));
   const Value zero = mul(b, sub(b, fixed, mean), factor);
   return add(b, mul(b, centred, repeated(b, factor, x, of)), repeated(b, zero, x, of));
 }
@@ -86,7 +92,7 @@ Value batch_normalised(Builder& b, Value x, const Moments& moments, double epsil
   return bias ? add(b, y, over_channels(b, *bias, shape)) : y;
 }
 
-Value mean_of_positions(Builder& b, Value x, DType storage) {
+Value mean_of_positions(Builder& b, Value x, DType storage, std::optional<Value> lengths) {
   const Type type = b.type(x);
   ops::ReduceSum sum_of;
   double count = 1;
@@ -96,7 +102,11 @@ Value mean_of_positions(Builder& b, Value x, DType storage) {
   }
   if (type.dtype != storage) sum_of.preferred_element_type = storage;
   const Value sum = b.emit(sum_of, {x});
-  return cast(b, div(b, sum, count), type.dtype);
+  if (!lengths) return cast(b, div(b, sum, count), type.dtype);
+  const double each = count / static_cast<double>(type.shape[1]);
+  const Value some = b.emit(ops::Max{}, {*lengths, scalar_like(b, *lengths, 1.0)});
+  const Value counts = mul(b, cast(b, some, storage), each);
+  return cast(b, div(b, sum, broadcast_along(b, counts, b.type(sum).shape, 0)), type.dtype);
 }
 
 std::string divisors_of(std::int64_t number) {

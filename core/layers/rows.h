@@ -36,8 +36,11 @@ struct Statistics {
 };
 // Over the last dimension of `shape`.
 Statistics over_last(const Shape& shape, double epsilon, bool centred);
-// (x - mean) / √(variance + ε), or x / √(mean of x² + ε), in the type of x [B, shape...].
-Value normalised(Builder& b, Value x, const Statistics& of);
+// Whether they are over the first dimension of an example too, as those of sequences are over positions.
+bool over_positions(const Statistics& of);
+// (x - mean) / √(variance + ε), or x / √(mean of x² + ε), in the type of x [B, shape...]. With `lengths`, i32[B], only
+// so many of the first dimension of an example count in its statistics.
+Value normalised(Builder& b, Value x, const Statistics& of, std::optional<Value> lengths = std::nullopt);
 // (x - mean) / √(variance + ε) over the last dimension.
 Value layer_normalised(Builder& b, Value x, double epsilon);
 
@@ -53,8 +56,9 @@ Value over_channels(Builder& b, Value vector, const Shape& shape);
 Value batch_normalised(Builder& b, Value x, const Moments& moments, double epsilon, std::optional<Value> scale,
                        std::optional<Value> bias);
 
-// The mean over all dimensions between the first and the last, summed in the type `storage`.
-Value mean_of_positions(Builder& b, Value x, DType storage);
+// The mean over all dimensions between the first and the last, summed in the type `storage`. With `lengths`, i32[B], of
+// the second dimension only so many positions count, and x is 0 at the others; of none the mean is 0.
+Value mean_of_positions(Builder& b, Value x, DType storage, std::optional<Value> lengths = std::nullopt);
 
 // The numbers that divide `number`, for errors: "1, 2, 3, 6".
 std::string divisors_of(std::int64_t number);

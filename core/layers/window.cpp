@@ -27,6 +27,25 @@ Window place_window(const Padding& padding, const Shape& image, const std::vecto
   return window;
 }
 
+bool set_lengths(const LayerInput& in, const Window& window, const Padding& padding, std::int64_t extent,
+                 std::int64_t stride, Node& layer) {
+  if (!in.lengths) return true;
+  if (padding.kind == PaddingKind::same && stride > 1) {
+    in.refuse("has padding SAME with strides " + std::to_string(stride) +
+                  ", which pads a sequence by its length, and the data have lengths",
+              "padding: CAUSAL, VALID, or a number of positions [[before, after]]");
+    return false;
+  }
+  if (window.output.size() > 1) {
+    in.refuse("has windows over more than positions, and the data have lengths",
+              "a kernel_size or window_shape of one number slides over the positions of sequences [T, C]");
+    return false;
+  }
+  const auto [before, after] = window.padding.front();
+  layer.lengths = in.lengths->behind_windows(before + after, extent, stride);
+  return true;
+}
+
 bool Window::fits() const {
   return std::all_of(output.begin(), output.end(), [](std::int64_t size) { return size > 0; });
 }

@@ -30,6 +30,11 @@ struct Window {
 Window place_window(const Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation);
 
+// The lengths behind windows over the positions of sequences that have lengths, which the layer sets. Reports SAME with
+// strides, whose padding would depend on the length, and windows over more than positions.
+bool set_lengths(const LayerInput& in, const Window& window, const Padding& padding, std::int64_t extent,
+                 std::int64_t stride, Node& layer);
+
 // "SAME", "VALID", "CAUSAL" or "[[1,1],[0,2]]"
 std::string describe(const Padding& padding);
 

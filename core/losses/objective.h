@@ -26,6 +26,8 @@ struct Objective {
   Place loss_place;
   // Examples have weights, or labels are ignored, so measures and gradients are weighted means.
   bool weighted = false;
+  // Targets are labels of sequences with lengths: behind these the data have a label that is ignored.
+  bool has_padding = false;
 
   // Class labels: one for each example, or one for each position of a sequence [L] or pixel of an image [H, W].
   bool has_labels() const { return target.dtype == DType::i32; }

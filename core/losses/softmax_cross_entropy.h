@@ -44,6 +44,7 @@ struct SoftmaxCrossEntropy {
 
   void check(const LossChecks& checks) {
     checks.need_classes();
+    if (checks.objective.has_padding && !ignore_label) ignore_label = label_of_padding;
     if (!checks.objective.output.empty()) checks.complete(class_weights, checks.objective.output.back());
     if (!ignore_label || !checks.objective.has_distributions()) return;
     checks.refuse("ignore_label takes class labels; the targets are " + checks.checks.targets(),

@@ -26,6 +26,7 @@ BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int
   batch.targets = declare(b, "targets", model.target, axes, rows);
   batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows);
   if (training) batch.rows = declare(b, "rows", {DType::i64, {}}, axes, rows);
+  if (model.has_lengths) batch.lengths = declare(b, "lengths", {DType::i32, {}}, axes, rows);
   return batch;
 }
 
@@ -79,7 +80,8 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   Gathers gathers(b, model, buckets, stored.buckets, parameters, debiased);
   const bool by_groups = gathers_by_groups(model, sharding);
   if (!by_groups) parameters = unpack_parameters(b, model, buckets, stored, debiased);
-  const Forward forward{batch.inputs, parameters};
+  Forward forward{batch.inputs, parameters};
+  forward.lengths = batch.lengths;
   const Value output = apply(b, model, forward, by_groups ? &gathers : nullptr);
   add_measures(b, model, output, batch, {declared, of_loss});
   check(program, "building the evaluation step");

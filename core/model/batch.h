@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/graph/builder.h"
@@ -19,9 +20,11 @@ struct BatchShape {
 };
 
 // Batch inputs, each [rows, ...] varying over the data axes: "inputs" and "targets" with the element types of the
-// dataset, "mask" f32 and, in training, "rows" i64 (the position of each example in the sample stream).
+// dataset, "mask" f32, of sequences of different lengths "lengths" i32 and, in training, "rows" i64 (the position of
+// each example in the sample stream).
 struct BatchInputs {
   Value inputs, targets, mask, rows;
+  std::optional<Value> lengths;
 };
 BatchInputs declare_batch(Builder& b, const Model& model, AxisSet axes, std::int64_t rows, bool training);
 

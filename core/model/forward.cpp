@@ -19,9 +19,11 @@ Value per_channel(Builder& b, Value x, const std::vector<double>& values) {
   return broadcast_along(b, vector_constant(b, type.dtype, values), type.shape, last);
 }
 
-Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
+// Padding behind sequences becomes zero, so that what it holds reaches no sum.
+Value prepare_inputs(Builder& b, const Model& model, Value inputs, std::optional<Value> lengths) {
   const Builder::Scope scope(b, {"input", model.normalize_place});
-  if (model.takes_tokens()) return cast(b, inputs, DType::i32);
+  const auto without_padding = [&](Value x) { return lengths ? inside_or(b, *lengths, x, 0) : x; };
+  if (model.takes_tokens()) return without_padding(cast(b, inputs, DType::i32));
   const DType given = b.type(inputs).dtype;
   // f64 are numbers that float32 does not tell apart until they are normalised.
   Value x = given == DType::f64 ? inputs : cast(b, inputs, model.dtype);
@@ -30,14 +32,14 @@ Value prepare_inputs(Builder& b, const Model& model, Value inputs) {
     x = sub(b, x, per_channel(b, x, model.normalize->mean));
     x = div(b, x, per_channel(b, x, model.normalize->std));
   }
-  return cast(b, x, model.dtype);
+  return without_padding(cast(b, x, model.dtype));
 }
 
 }  // namespace
 
 Value apply(Builder& b, const Model& model, const Forward& forward, Gathers* gathers) {
   assert(forward.parameters.size() == model.parameters.size());
-  Value x = prepare_inputs(b, model, forward.inputs);
+  Value x = prepare_inputs(b, model, forward.inputs, forward.lengths);
   x = gathers != nullptr ? gathers->apply(forward, x) : apply_in_order(b, model.layers, forward, x);
   // The output is the last layer's: a product there has a result of the model's type.
   const Node& last = *model.nodes().back();

@@ -25,6 +25,11 @@ class Maker {
       settle_one_label();
       const Checks checks(model_, options_.data_place, options_.numeric_targets, errors_);
       check_loss(model_, options_.class_weights, checks);
+      if (model_.has_padding && !model_.ignored_label()) {
+        refuse(options_.loss_place,
+               "sequences with lengths have a label for each position, which this loss does not take",
+               "loss: softmax_cross_entropy leaves out those of padding");
+      }
       for (const metrics::Metric& metric : options_.metrics) check_metric(metric, model_, checks);
       check_initial_values();
     }
@@ -68,7 +73,8 @@ class Maker {
   }
 
   bool plan_layers() {
-    Activation at{model_.dtype, model_.input.shape, {}};
+    Activation at{model_.dtype, model_.input.shape, {}, {}};
+    if (model_.has_lengths) at.lengths.emplace();
     if (const Layer* first = first_leaf(options_.layers)) {
       if (first->kind->takes_tokens()) {
         if (!is_floating(model_.input.dtype)) at.dtype = DType::i32;
@@ -82,12 +88,28 @@ class Maker {
     const Surroundings around{options_.mesh, options_.data_axes, options_.layers, options_.channels};
     if (!plan_list(options_.layers, "", around, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
+    if (at.lengths && !fits_lengths(*at.lengths)) return false;
     number_nodes(model_.layers);
     if (const auto nodes = model_.nodes(); !nodes.empty()) model_.last_layer = nodes.back()->kind;
     for_each_node(model_.layers, [&](const Node& node) {
       model_.parameters.insert(model_.parameters.end(), node.parameters.begin(), node.parameters.end());
     });
     return true;
+  }
+
+  // Whether outputs that have positions can be compared with targets of positions; reports it if not.
+  bool fits_lengths(const Lengths& of_outputs) {
+    const std::string leave = "global_avg_pool, global_max_pool or take leaves one value an example";
+    model_.has_padding = model_.has_sequences();
+    model_.weighted = true;
+    if (model_.has_padding && of_outputs == Lengths{}) return true;
+    refuse(options_.loss_place,
+           model_.has_padding
+               ? "labels of positions need outputs at the positions that the inputs have; layers change the lengths"
+               : "outputs have positions with lengths, " + shown(model_.dtype, model_.output) +
+                     ", and targets are not one label for each",
+           model_.has_padding ? "padding: CAUSAL, or SAME without strides, keeps them; " + leave : leave);
+    return false;
   }
 
   // A row with one label is one label, unless the model keeps its position.
@@ -220,6 +242,7 @@ Model make_model(const Options& options, const Field& input, const Field& target
   model.loss = options.loss;
   model.loss_place = options.loss_place;
   model.metrics_place = options.metrics_place;
+  model.has_lengths = options.lengths;
   model.weighted = options.weighted_examples || options.loss->ignored_label();
   Maker(options, model).run();
   return model;

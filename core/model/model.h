@@ -37,6 +37,7 @@ struct Options {
   std::optional<FieldStatistics> target_statistics;
   std::vector<bool> log_targets;
   bool weighted_examples = false;
+  bool lengths = false;                                   // examples are sequences of different lengths
   std::vector<double> class_weights;                      // that balance the training split
   std::map<std::string, declare::Tensor> initial_values;  // by parameter; their names and shapes are checked
   // What is known of the data beside its fields, for checks and errors.
@@ -48,6 +49,7 @@ struct Options {
 
 struct Model : losses::Objective {
   Field input;
+  bool has_lengths = false;  // whether inputs are sequences of different lengths
   std::optional<FieldStatistics> normalize;
   Place normalize_place;
   std::vector<Node> layers;           // applied in order

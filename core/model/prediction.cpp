@@ -43,8 +43,11 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
   Shape shape{rows_per_device};
   shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
-  const Value inputs = b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes});
-  const Value output = apply(b, model, {inputs, parameters});
+  std::optional<Value> lengths;
+  if (model.has_lengths) lengths = b.input(Group::batch, "lengths", {DType::i32, {rows_per_device}, axes});
+  Forward forward{b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes}), parameters};
+  forward.lengths = lengths;
+  const Value output = apply(b, model, forward);
   const Builder::Scope scope(b, {"predictions", model.loss_place});
   switch (kind) {
     case PredictionKind::classes: b.output("predictions", classes(b, model, output, choices)); break;

@@ -18,10 +18,11 @@ enum class PredictionKind : std::uint8_t {
 // The shape of the prediction of one example.
 Shape prediction_shape(const Model& model, PredictionKind kind);
 
-// The program of a prediction step. Its inputs are the parameters and a batch of inputs; its output "predictions" is
-// [B, prediction_shape...] and varies over `axes`. If the last layer is the softmax or sigmoid that the loss applies
-// too, its outputs are the probabilities: the function is not applied twice. A classifier has the kinds classes,
-// probabilities and logits, another model only values. With `choices` a class is one of the first so many outputs.
+// The program of a prediction step. Its inputs are the parameters, "lengths" i32[B] of sequences of different lengths,
+// and a batch of inputs; its output "predictions" is [B, prediction_shape...] and varies over `axes`. If the last layer
+// is the softmax or sigmoid that the loss applies too, its outputs are the probabilities: the function is not applied
+// twice. A classifier has the kinds classes, probabilities and logits, another model only values. With `choices` a
+// class is one of the first so many outputs.
 Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, PredictionKind kind, std::optional<std::int64_t> choices = std::nullopt);
 

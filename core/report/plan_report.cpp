@@ -162,12 +162,19 @@ std::string statistics_text(const setup::Setup& setup) {
   return out;
 }
 
+const data::Field field_of_lengths{DType::i32, {}};
+
 std::string batch_text(const model::Model& model, const BatchPlan& batch, const Layout& layout) {
   const Layout inputs = layout_of(layout, model.input, true);
   const Layout targets = layout_of(layout, model.target, false);
   std::vector<std::vector<std::string>> rows{
       {"inputs", fmt::format("{} {}", to_string(model.input.dtype), tuple(inputs.shape)), inputs.names},
       {"targets", fmt::format("{} {}", to_string(model.target.dtype), tuple(targets.shape)), targets.names}};
+  if (model.has_lengths) {
+    const Layout lengths = layout_of(layout, field_of_lengths, false);
+    rows.push_back(
+        {"lengths", fmt::format("{} {}", to_string(field_of_lengths.dtype), tuple(lengths.shape)), lengths.names});
+  }
   std::string out = fmt::format("batch: {} a step, {} on each of {}", counted(batch.global, "example"),
                                 counted(batch.rows_per_device, "row"), counted(batch.devices, "logical device"));
   if (batch.microbatches > 1) {
@@ -394,6 +401,10 @@ std::string validate_json(const setup::Setup& setup, const ValidateReport& repor
   const data::Field &input = setup.model.input, &target = setup.training_model().target;
   json["inputs"] = {{"dtype", to_string(input.dtype)}, {"shape", layout_of(rows, input, true).shape}};
   json["targets"] = {{"dtype", to_string(target.dtype)}, {"shape", layout_of(rows, target, false).shape}};
+  if (setup.model.has_lengths) {
+    json["lengths"] = {{"dtype", to_string(field_of_lengths.dtype)},
+                       {"shape", layout_of(rows, field_of_lengths, false).shape}};
+  }
   json["steps"] = setup.timetable.steps;
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;

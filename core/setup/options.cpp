@@ -50,6 +50,7 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
     }
   }
   options.weighted_examples = of_data.source && of_data.source->has_weights();
+  options.lengths = of_data.source && of_data.source->has_lengths();
   options.class_weights = encoding.class_weights;
   options.initial_values = spec.model.initial_values;
   options.numeric_targets = of_data.numeric_targets;

@@ -77,7 +77,8 @@ std::vector<input::BatchBuffers> batch_slots(Module& module, std::size_t entry, 
     std::byte* const inputs = memory("inputs", input);
     slots.push_back({inputs != nullptr ? inputs : memory(row_numbers_input, input), memory("targets", target),
                      reinterpret_cast<float*>(memory("mask", sizeof(float))),
-                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target, own_rows});
+                     reinterpret_cast<std::int64_t*>(memory("rows", sizeof(std::int64_t))), input, target, own_rows,
+                     reinterpret_cast<std::int32_t*>(memory("lengths", sizeof(std::int32_t)))});
   }
   return slots;
 }

@@ -68,6 +68,7 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
   std::vector<model::StatisticSum> statistics;
   model::Forward forward{inputs, values.parameters, true,       values.dropout_keys, rows, numbers,
                          mask,   &is_trained_,      &statistics};
+  if (values.batch.size() > 4) forward.lengths = values.batch[4];
   model::Gathers gathers(b_, model_, buckets_, values.shards, values.parameters,
                          [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
   std::vector<Value> looked_up(model_.parameters.size());

@@ -19,7 +19,7 @@ namespace pmaptrain::step {
 struct ModelValues {
   std::vector<Value> parameters;    // in the order of Model::parameters; no value for those that layers gather
   std::vector<Value> shards;        // by bucket, if layers gather them
-  std::vector<Value> batch;         // inputs, targets, mask, rows
+  std::vector<Value> batch;         // inputs, targets, mask, rows, and lengths if there are any
   std::vector<Value> dropout_keys;  // in the order of Model::drawing_layers
   std::vector<Value> numbers;       // of the model
 };

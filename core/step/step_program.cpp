@@ -156,6 +156,7 @@ class StepBuilder {
 
   void use_batch(const model::BatchInputs& batch) {
     values_.batch = {batch.inputs, batch.targets, batch.mask, batch.rows};
+    if (batch.lengths) values_.batch.push_back(*batch.lengths);
   }
 
   void use_parameters() {

@@ -17,9 +17,11 @@ namespace {
 
 // The reason for skipped steps; `halts`, where the run ends at one that is not finite.
 std::string skipped_why(const model::Model& model, bool halts) {
-  if (halts) return " skipped: no label of the batch counted (ignore_label)";
+  const bool is_padding = model.has_padding && model.ignored_label() == label_of_padding;
+  const std::string by = is_padding ? "(all sequences have the length 0)" : "(ignore_label)";
+  if (halts) return " skipped: no label of the batch counted " + by;
   return std::string(" skipped: the loss, the gradient or the update was not finite") +
-         (model.ignored_label() ? ", or no label of the batch counted (ignore_label)"
+         (model.ignored_label() ? ", or no label of the batch counted " + by
           : model.weighted      ? ", or the weights of the batch were all 0"
                                 : "") +
          " (train.on_nonfinite: skip)";

@@ -34,9 +34,16 @@ class HostBatch {
     targets_.resize(rows * dataset_.target().bytes());
     mask_.resize(rows * sizeof(float));
     rows_.resize(rows * sizeof(std::int64_t));
+    lengths_.resize(rows * sizeof(std::int32_t));
     input::fill(dataset_, stream_, plan, step,
-                {inputs_.data(), targets_.data(), reinterpret_cast<float*>(mask_.data()),
-                 reinterpret_cast<std::int64_t*>(rows_.data()), dataset_.input().bytes(), dataset_.target().bytes()});
+                {inputs_.data(),
+                 targets_.data(),
+                 reinterpret_cast<float*>(mask_.data()),
+                 reinterpret_cast<std::int64_t*>(rows_.data()),
+                 dataset_.input().bytes(),
+                 dataset_.target().bytes(),
+                 {},
+                 reinterpret_cast<std::int32_t*>(lengths_.data())});
   }
 
   // `count` rows of a batch input, from row `first` on.
@@ -44,6 +51,7 @@ class HostBatch {
     const std::vector<std::byte>& all = input == "inputs"    ? inputs_
                                         : input == "targets" ? targets_
                                         : input == "mask"    ? mask_
+                                        : input == "lengths" ? lengths_
                                                              : rows_;
     const auto row = static_cast<std::ptrdiff_t>(all.size() / static_cast<std::size_t>(plan_.rows()));
     return {all.begin() + first * row, all.begin() + (first + count) * row};
@@ -65,7 +73,7 @@ class HostBatch {
   const BatchPlan& plan_;
   input::Stream stream_;
   std::int64_t step_;  // from 0
-  std::vector<std::byte> inputs_, targets_, mask_, rows_;
+  std::vector<std::byte> inputs_, targets_, mask_, rows_, lengths_;
 };
 
 std::vector<std::int64_t> nonfinite_elements(const Type& type, const std::vector<std::byte>& bytes) {
@@ -311,7 +319,9 @@ Replayed replay(const setup::Setup& setup, Module& module, std::int64_t step, st
 
 bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, const BatchPlan& batch,
                           std::int64_t step) {
-  const std::optional<std::int64_t> ignored = spec.loss->ignored_label();
+  std::optional<std::int64_t> ignored = spec.loss->ignored_label();
+  const bool has_padding = train.has_lengths() && train.target().dtype == DType::i32 && !train.target().shape.empty();
+  if (has_padding && !ignored) ignored = label_of_padding;
   if (!train.is_weighted() && !ignored) return true;
   const input::Stream stream = input::training_stream(spec.data, spec.seed, train);
   std::vector<std::byte> input(train.input().bytes());

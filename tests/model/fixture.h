@@ -189,7 +189,8 @@ inline std::string refusal(const model::Options& options, const Field& input, co
   return "accepted";
 }
 
-// What the layers give for `inputs` (values of `input` for each row), on one device.
+// What the layers give for `inputs` (values of `input` for each row), on one device. `feed` has the lengths of
+// sequences.
 inline Feed forward(const model::Model& model, const Numbers& inputs, Feed feed = {}, bool training = false) {
   Program program;
   Builder b(program, all_ops());
@@ -207,7 +208,9 @@ inline Feed forward(const model::Model& model, const Numbers& inputs, Feed feed 
   }
   const std::vector<equations::Number> numbers = model.numbers();
   const std::vector<Value> values = equations::declare_numbers(b, numbers);
-  b.output("y", model::apply(b, model, {x, parameters, training, keys, row, {numbers, values}}));
+  model::Forward forward{x, parameters, training, keys, row, {numbers, values}};
+  if (model.has_lengths) forward.lengths = b.input(Group::batch, "lengths", {DType::i32, rows, {}});
+  b.output("y", model::apply(b, model, forward));
   check(program);
   add_numbers(feed, numbers);
   feed["x"] = inputs;

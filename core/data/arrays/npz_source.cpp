@@ -1,13 +1,18 @@
 #include "core/data/arrays/npz_source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/data/arrays/array_dataset.h"
+#include "core/data/arrays/lengths.h"
 #include "core/data/file.h"
 #include "core/data/opening.h"
+#include "core/data/subset.h"
 
 namespace pmaptrain::data {
 
@@ -26,8 +31,9 @@ Declaration<Npz> Npz::declaration() {
                          .example = "file: digits.npz"}),
       field(&Npz::train, {.path = "train",
                           .need = Need::required,
-                          .meaning = "With file: the array names of the inputs and the targets of the training split. "
-                                     "Without file: the archive of the training split.",
+                          .meaning = "With file: the array names of the inputs and the targets of the training split, "
+                                     "or a map of inputs, targets and lengths to names. Without file: the archive of "
+                                     "the training split.",
                           .example = "train: [x_train, y_train]"}),
       field(&Npz::validation, split_key(data::Split::validation, "validation: [x_val, y_val]")),
       field(&Npz::test, split_key(data::Split::test, "test: [x_test, y_test]")),
@@ -43,7 +49,43 @@ Declaration<Npz> Npz::declaration() {
                         "[A, B], with B channels; first: the same of A channels, transposed to [B, A] when they are "
                         "read; none: pictures [A, B, 1]. auto: none for 8-bit inputs, last for all others and before "
                         "embedding. The run says which, and its config has it.",
-             .example = "channels: last"}));
+             .example = "channels: last"}),
+      field(
+          &Npz::lengths,
+          {.path = "lengths",
+           .meaning = "Without file: the array name of the lengths in each archive, an integer for each example. Of a "
+                      "sequence only so many positions count; what the array holds behind them is padding, and has "
+                      "no effect.",
+           .example = "lengths: n"}),
+      field(
+          &Npz::padding_token,
+          {.path = "padding_token",
+           .low = -2147483648.0,
+           .high = 2147483647,
+           .meaning = "Of tokens: a sequence ends before the tokens of this number that are last in its row. The same "
+                      "token elsewhere is a token like others.",
+           .example = "padding_token: 0",
+           .fallback_text = "none"}));
+}
+
+namespace {
+
+std::string describe_lengths(const std::vector<std::int32_t>& lengths, std::int64_t positions) {
+  const auto [least, most] = std::minmax_element(lengths.begin(), lengths.end());
+  const double all = std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  return fmt::format("npz: sequences have {} to {} of {} positions, {:.1f} in the mean", *least, *most, positions,
+                     all / static_cast<double>(lengths.size()));
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Npz::lengths_of(const Array& of_inputs, const Split& split) const {
+  if (channels == Channels::first || channels == Channels::none) {
+    fail_data(fmt::format("channels: {} has no sequences (N, T, ...), and npz has lengths", declare::word_of(channels)),
+              "channels: last, with x.transpose(0, 2, 1) for arrays that have the channels first");
+  }
+  if (padding_token) return lengths_before_padding(of_inputs, *padding_token);
+  return read_lengths(read_npz(split.file, split.lengths), of_inputs);
 }
 
 Source Npz::open(const Opening& opening) const {
@@ -57,16 +99,22 @@ Source Npz::open(const Opening& opening) const {
     const Split split = complete(first->second);
     const NpyHead head = about_file(split.file, [&] { return read_npz_head(split.file, split.inputs); });
     const bool tokens = opening.token_inputs && !is_floating(head.element);
-    decided = channels_of(head.element, head.shape, tokens);
+    decided = channels_of(head.element, head.shape, tokens || has_lengths());
     meaning.channels = decided.value_or(Channels::none);
     if (decided && !tokens) note = describe(*decided, head.element, head.shape);
   }
   Source source = open_splits(splits, opening, [&](const Split& split, Notes& notes) {
     const Split whole = complete(split);
     return about_file(whole.file, [&] {
-      Array inputs_of_split = read_npz(whole.file, whole.inputs);
-      return make_dataset(std::move(inputs_of_split), read_npz(whole.file, whole.targets), notes, opening.place,
-                          meaning);
+      Array of_inputs = read_npz(whole.file, whole.inputs), of_targets = read_npz(whole.file, whole.targets);
+      if (!has_lengths()) return make_dataset(std::move(of_inputs), of_targets, notes, opening.place, meaning);
+      std::vector<std::int32_t> found = lengths_of(of_inputs, whole);
+      notes.push_back(describe_lengths(found, of_inputs.shape[1]));
+      of_inputs = without_padding(of_inputs, found);
+      const bool of_positions = of_targets.shape == Shape{of_inputs.shape[0], of_inputs.shape[1]};
+      if (of_positions) of_targets = without_padding(of_targets, found);
+      const auto dataset = make_dataset(std::move(of_inputs), of_targets, notes, opening.place, meaning);
+      return with_lengths(dataset, std::move(found), opening.ignored_label.value_or(label_of_padding));
     });
   });
   source.channels = decided;

@@ -1,10 +1,13 @@
 // The source of NumPy archives.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/data/arrays/array.h"
 #include "core/data/channels.h"
 #include "core/data/opening.h"
 
@@ -18,12 +21,17 @@ struct Npz {
   std::optional<Split> validation, test;
   std::optional<std::string> inputs, targets;  // array names in the archive of each split
   Channels channels = Channels::automatic;
+  std::optional<std::string> lengths = {};         // the array of each split that has those of its sequences
+  std::optional<std::int64_t> padding_token = {};  // behind sequences of tokens, which have the lengths up to it
 
   // `split` with its file and its array names.
   Split complete(const Split& split) const {
-    if (file) return {*file, split.inputs, split.targets};
-    return {split.file, inputs.value_or(""), targets.value_or("")};
+    if (file) return {*file, split.inputs, split.targets, split.lengths};
+    return {split.file, inputs.value_or(""), targets.value_or(""), lengths.value_or("")};
   }
+  // Of the sequences of a complete split. Throws Error (data).
+  std::vector<std::int32_t> lengths_of(const Array& of_inputs, const Split& split) const;
+  bool has_lengths() const { return padding_token || lengths || !train.lengths.empty(); }
 
   static Declaration<Npz> declaration();
   Source open(const Opening& opening) const;

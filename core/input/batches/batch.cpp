@@ -278,6 +278,9 @@ void fill(const data::Dataset& dataset, const Stream& stream, const BatchPlan& p
     }
     std::fill(buffers.mask + count, buffers.mask + own.count, 0.0F);
   }
+  for (std::int64_t r = 0; buffers.lengths != nullptr && r < own.count; ++r) {
+    buffers.lengths[r] = dataset.length(stream.order().index(epoch, position(r)));
+  }
   if (buffers.rows != nullptr) fill_rows(plan, step, buffers);
 }
 

@@ -33,7 +33,8 @@ std::int64_t rows_at_once(const spec::DataSpec& spec, const Mesh& mesh, std::int
 BatchPlan plan_evaluation(std::int64_t examples, std::int64_t batch, std::int64_t devices);
 
 // Memory of the caller for the rows `own` of a batch, or for all plan.rows() rows if there are none; inputs and targets
-// have the layout of the fields of the dataset. inputs, mask and rows are null if the program does not read them.
+// have the layout of the fields of the dataset. inputs, mask, rows and lengths are null if the program does not read
+// them.
 struct BatchBuffers {
   std::byte* inputs = nullptr;
   std::byte* targets = nullptr;
@@ -42,6 +43,7 @@ struct BatchBuffers {
                                  // random ops
   std::size_t input_bytes = 0, target_bytes = 0;  // of one example
   IndexRange own = {};                            // see above; of a process that carries some of the devices
+  std::int32_t* lengths = nullptr;                // of sequences of different lengths
 };
 
 // Fills a batch. `step` counts from 0 over all epochs. Several threads may fill different buffers at once. Throws Error

@@ -22,6 +22,8 @@ class RowNumbers final : public data::Dataset {
   }
   bool is_weighted() const override { return of_->is_weighted(); }
   float weight(std::int64_t index) const override { return of_->weight(index); }
+  bool has_lengths() const override { return of_->has_lengths(); }
+  std::int32_t length(std::int64_t index) const override { return of_->length(index); }
   std::int64_t index_in_source(std::int64_t index) const override { return of_->index_in_source(index); }
   std::string file_of(std::int64_t index) const override { return of_->file_of(index); }
   std::string line_of(std::int64_t index) const override { return of_->line_of(index); }

@@ -226,6 +226,21 @@ class DataBinder {
                      "list one entry of inputs and one entry of targets for each example");
   }
 
+  // Whether splits name arrays of lengths. Reports it if only some do.
+  bool names_lengths(const Node& options) {
+    const Node *with = nullptr, *without = nullptr;
+    for (const char* key : {"train", "validation", "test"}) {
+      const Node* split = get(&options, key);
+      if (split == nullptr || split->is(Kind::scalar)) continue;
+      (split->find("lengths") != nullptr ? with : without) = split;
+    }
+    if (with != nullptr && without != nullptr) {
+      reporter_.report(*without, "this split has no lengths, and another one has",
+                       "name the array in each split: {inputs: x, targets: y, lengths: n}");
+    }
+    return with != nullptr;
+  }
+
   // One archive for all splits, or one for each.
   void check_npz(const Node& source, const Node& options) {
     const Node& name = source.keys.front();
@@ -234,7 +249,7 @@ class DataBinder {
     for (const char* key : {"train", "validation", "test"}) {
       const Node* split = get(&options, key);
       if (split == nullptr) continue;
-      if (file != nullptr && !split->is(Kind::sequence)) {
+      if (file != nullptr && split->is(Kind::scalar)) {
         reporter_.report(*split, "with file, a split is a list of two array names, not a path",
                          "for example train: [x_train, y_train]");
       } else if (file == nullptr && !split->is(Kind::scalar)) {
@@ -242,13 +257,19 @@ class DataBinder {
                          "add file: archive.npz, or write train: train.npz, inputs: x, targets: y");
       }
     }
-    for (const char* key : {"inputs", "targets"}) {
+    const Node* padding = options.find("padding_token");
+    const bool has_lengths = options.find("lengths") != nullptr || names_lengths(options);
+    if (padding != nullptr && has_lengths) {
+      reporter_.report(*padding, "padding_token cannot be combined with lengths: both say where sequences end",
+                       "remove one of them");
+    }
+    for (const std::string key : {"inputs", "targets", "lengths"}) {
       const Node* given = options.find(key);
       if (file != nullptr && given != nullptr) {
-        reporter_.report(*given, std::string(key) + " cannot be combined with file, where each split names its arrays",
-                         std::string("remove ") + key + ", or file");
-      } else if (file == nullptr && given == nullptr) {
-        reporter_.report(name, std::string(key) + " is missing in npz",
+        reporter_.report(*given, key + " cannot be combined with file, where each split names its arrays",
+                         "remove " + key + ", or file");
+      } else if (file == nullptr && given == nullptr && key != "lengths") {
+        reporter_.report(name, key + " is missing in npz",
                          "name the arrays: npz: {train: train.npz, inputs: x, targets: y}");
       }
     }

@@ -60,8 +60,8 @@ constexpr Rule rules[] = {
        {"required": ["batch_size_per_device"], "properties": {"batch_size_per_device": {"not": {"type": "null"}}, "batch_size": {"type": "null"}}}]})"},
     {"data.source.npz", R"({
        "if": {"required": ["file"], "properties": {"file": {"not": {"type": "null"}}}},
-       "then": {"properties": {"train": {"type": "array"}, "validation": {"type": ["array", "null"]}, "test": {"type": ["array", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}}},
-       "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": "array"}}, "validation": {"not": {"type": "array"}}, "test": {"not": {"type": "array"}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
+       "then": {"properties": {"train": {"type": ["array", "object"]}, "validation": {"type": ["array", "object", "null"]}, "test": {"type": ["array", "object", "null"]}, "inputs": {"type": "null"}, "targets": {"type": "null"}, "lengths": {"type": "null"}}},
+       "else": {"required": ["inputs", "targets"], "properties": {"train": {"not": {"type": ["array", "object"]}}, "validation": {"not": {"type": ["array", "object"]}}, "test": {"not": {"type": ["array", "object"]}}, "inputs": {"not": {"type": "null"}}, "targets": {"not": {"type": "null"}}}}})"},
     {"optimizer.sgd", nesterov_rule},
     {"optimizer.rmsprop", nesterov_rule},
     {"optimizer.groups", R"({
