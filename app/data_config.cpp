@@ -435,7 +435,8 @@ class Writer {
                                         "the loss is of targets like that; metrics and predictions are not");
     }
     out += "\nmodel:\n  layers:\n" + layers;
-    if (task_ == Task::classes && found_.train && found_.encoding.classes.empty() && found_.train->label_range()) {
+    const bool are_integers = found_.train && found_.encoding.classes.empty() && found_.train->label_range();
+    if (task_ == Task::classes && are_integers && !is_label_map()) {
       out += "\n# The targets, integers, are taken as classes. For numbers: dense: 1, loss: mean_squared_error.";
     }
     if (is_of_rare_class()) {

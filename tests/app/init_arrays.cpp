@@ -187,6 +187,7 @@ TEST_CASE("init npz writes a model for targets that are images, which ends with 
   const std::string masks = config("|u1", "(40, 8, 8)", mask);
   CHECK(contains(masks, "- conv: {features: 2, kernel_size: [3, 3]}  # one logit for each class, at each pixel\n"));
   CHECK_FALSE(contains(masks, "reshape"));
+  CHECK_FALSE(contains(masks, "For numbers"));
   CHECK(contains(masks, "loss: softmax_cross_entropy\n"));
   CHECK(contains(masks, "metrics: [accuracy, mean_iou]\n"));
   mask[5] = '\xff';
