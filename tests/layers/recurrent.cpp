@@ -44,12 +44,12 @@ Numbers reversed(const Numbers& x, std::size_t positions) {
   return result;
 }
 
-void check_near(const Numbers& found, const Numbers& expected) {
+void check_states(const Numbers& found, const Numbers& expected) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 1e-12);
 }
 
-std::vector<std::string> parameter_names(const model::Model& model) {
+std::vector<std::string> recurrent_names(const model::Model& model) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) names.push_back(parameter.name);
   return names;
@@ -65,7 +65,7 @@ void check_directions() {
     const Numbers ahead = forward(forwards, x, feed).at("y");
     const model::Model backwards = recurrent_model(Kind{2, returned, true}, feed);
     const Numbers back = forward(backwards, x, feed).at("y");
-    check_near(back, forward(forwards, reversed(x, 5), feed).at("y"));
+    check_states(back, forward(forwards, reversed(x, 5), feed).at("y"));
 
     Feed both;
     const model::Model two = recurrent_model(Kind{2, returned, false, true}, both);
@@ -76,7 +76,7 @@ void check_directions() {
     }
     Numbers expected = ahead;
     expected.insert(expected.end(), back.begin(), back.end());
-    check_near(forward(two, x, both).at("y"), expected);
+    check_states(forward(two, x, both).at("y"), expected);
   }
 }
 
@@ -96,13 +96,13 @@ TEST_CASE("the last position of a recurrent layer is the end of what it gives", 
                         labels, DType::f64);
   lstm.returned = layers::Returned::last;
   const model::Model last = recurrent_model(lstm, feed);
-  check_near(forward(last, drawn_inputs(30), feed).at("y"), forward(all, drawn_inputs(30), feed).at("y"));
+  check_states(forward(last, drawn_inputs(30), feed).at("y"), forward(all, drawn_inputs(30), feed).at("y"));
 }
 
 TEST_CASE("the parameters of recurrent layers have Flax's names, shapes and first values", "[layers]") {
   Feed feed;
   const model::Model lstm = recurrent_model(layers::Lstm{4}, feed);
-  CHECK(parameter_names(lstm) == std::vector<std::string>{"rnn.ii.kernel", "rnn.if.kernel", "rnn.ig.kernel",
+  CHECK(recurrent_names(lstm) == std::vector<std::string>{"rnn.ii.kernel", "rnn.if.kernel", "rnn.ig.kernel",
                                                           "rnn.io.kernel", "rnn.hi.kernel", "rnn.hf.kernel",
                                                           "rnn.hg.kernel", "rnn.ho.kernel", "rnn.hi.bias",
                                                           "rnn.hf.bias", "rnn.hg.bias", "rnn.ho.bias"});
