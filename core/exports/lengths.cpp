@@ -87,7 +87,7 @@ LengthDims length_dims(const model::Model& model, const Program& program) {
   for (const Type& type : program.types) none.emplace_back(type.shape.size(), false);
   const bool has_sequences = input.size() == 2 || (input.size() == 1 && model.takes_tokens());
   const bool has_units = model.target_statistics && model.target_statistics->mean.size() > 1;  // of each position
-  if (!has_sequences || input.front() < 2 || has_units) return none;
+  if (!has_sequences || model.has_lengths || input.front() < 2 || has_units) return none;
   const std::optional<Program> shorter = shorter_program(model);
   if (!shorter) return none;
   return LengthComparison(program, *shorter, input.front()).compare().value_or(none);

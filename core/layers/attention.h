@@ -230,7 +230,7 @@ inline void leave_out_padding(Builder& b, Value lengths, DType storage, std::vec
   const auto filled = [&](Value x, double value) {
     Shape shape = b.type(x).shape;
     shape.back() = features_of_padding;
-    return b.constant(b.type(x).dtype, value, shape);
+    return b.emit(ops::Broadcast{std::move(shape), {}}, {scalar_like(b, x, value)});
   };
   const Type of_query = b.type(operands[0]);
   // Scores are divided by the root of the number of features.
