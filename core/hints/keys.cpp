@@ -96,7 +96,7 @@ constexpr HintRow key_rows[] = {
     {"npz", "length lens sequence_lengths seq_lengths seq_lens mask masks attention_mask padding_mask", "lengths",
      "It names an array of integers (N): how many positions each sequence has"},
     {"npz", "pad pad_token pad_id pad_token_id padding_id padding_idx padding_value mask_zero", "padding_token",
-     "For example padding_token: 0"},
+     "It takes the number of the token that is behind sequences"},
     {"text", "path file files filename", "train", ""},
     {"text", "context context_length context_size block_size seq_len seq_length sequence_length max_length", "length",
      ""},
