@@ -238,7 +238,13 @@ inline void leave_out_padding(Builder& b, Value lengths, DType storage, std::vec
   const double factor = std::sqrt((size + static_cast<double>(features_of_padding)) / size);
   const Value query = cast(b, mul(b, cast(b, operands[0], storage), factor), of_query.dtype);
   operands[0] = widened(query, filled(query, 1));
-  operands[1] = widened(operands[1], inside_or(b, lengths, filled(operands[1], 0), score_of_padding));
+  // Of each key: zero, or the small number.
+  Shape first = b.type(operands[1]).shape;
+  first.back() = 1;
+  const Value zero = mul(b, b.emit(ops::Slice{{0, 0, 0, 0}, first}, {operands[1]}), 0.0);
+  std::vector<Value> keys(1 + features_of_padding, inside_or(b, lengths, zero, score_of_padding));
+  keys.front() = operands[1];
+  operands[1] = b.emit(ops::Concatenate{3}, keys);
   operands[2] = widened(operands[2], filled(operands[2], 0));
 }
 

@@ -29,10 +29,12 @@ inline Value pooled_positions(const LayerCall& call, ops::AvgPool op, Value x) {
   // The share of a window that is no padding divides the mean over all of it.
   op.count_include_pad = true;
   const Value mean = pooled(sums);
-  const Value inside = cast(b, is_inside(b, *lengths, b.type(x).shape), b.type(x).dtype);
-  const Value share = pooled(inside);
+  const Type type = b.type(x), result = b.type(mean);
+  const Value inside = cast(b, is_inside(b, *lengths, {type.shape[0], type.shape[1], 1}), type.dtype);
+  const Value share = b.emit(ops::Reshape{{result.shape[0], result.shape[1]}}, {pooled(inside)});
   const Value some = b.emit(ops::Gt{}, {share, scalar_like(b, share, 0.0)});
-  return div(b, mean, select(b, some, share, scalar_like(b, share, 1.0)));
+  const Value divisor = select(b, some, share, scalar_like(b, share, 1.0));
+  return div(b, mean, b.emit(ops::Broadcast{result.shape, {0, 1}}, {divisor}));
 }
 
 // The checks and the geometry of pooling over windows; `make_op` makes the op from the geometry.
