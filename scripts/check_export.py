@@ -127,8 +127,8 @@ LENGTHS = {
         {max_pool: {window_shape: [2], strides: [2], padding: [[1, 0]]}},
         {avg_pool: {window_shape: [3], strides: [1], padding: SAME, count_include_pad: false}}, {batch_norm: {momentum: 0.5}},
         {conv: {features: 4, kernel_size: [2], padding: CAUSAL}}, {take: last}, {dense: 5}""",
-    "recurrent": """{embedding: {num_embeddings: 31, features: 6}}, {lstm: {features: 5, bidirectional: true}},
-        {gru: {features: 7, bidirectional: true, return: last}}, {dense: 5}""",
+    "recurrent": """{embedding: {num_embeddings: 31, features: 6}}, {lstm: 5}, {gru: {features: 7, return: last}},
+        {dense: 5}""",
     "class token": """{embedding: {num_embeddings: 31, features: 8}}, class_token, {attention: {heads: 2}},
         {parallel: {branches: [[{take: first}], [global_max_pool]], join: concat}}, {dense: 5}""",
 }

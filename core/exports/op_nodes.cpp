@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/exports/translation.h"
 #include "core/ops/list.h"
 
@@ -251,6 +252,10 @@ void append_recurrence(const Call<T>& call, const std::string& op, const Sizes& 
   const std::vector<Equation>& equations = call.to.program().equations;
   const auto made = std::find_if(equations.begin(), equations.end(),
                                  [&](const Equation& equation) { return equation.results.front() == call.operand(); });
+  if (made == equations.end() || made->op.name() != ops::Matmul::name) {
+    fail_usage("a recurrent layer that begins at the end of sequences of different lengths is not exported to ONNX",
+               "without reverse and bidirectional it is; --format safetensors writes the parameters");
+  }
   const std::int64_t features = call.shape(1)[0], columns = call.shape(1)[1];
   const auto weights = [&](const char* name, Value matrix) {
     const Known& known = *call.to.known(matrix);

@@ -197,7 +197,7 @@ struct Recurrent {
     std::fill_n(held.begin() + static_cast<std::ptrdiff_t>(Cell::held_gate) * features, features, Cell::held_by);
     const Value added = over_channels(b, vector_constant(b, type.dtype, held), type.shape);
     const Value inside = is_inside(b, lengths, type.shape);
-    return add(b, inputs, select(b, inside, scalar_like(b, added, 0.0), added));
+    return select(b, inside, inputs, add(b, inputs, added));
   }
 };
 
