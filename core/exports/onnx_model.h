@@ -20,9 +20,9 @@ struct TrainedModel {
 // Appends inputs, nodes and outputs of what the members predict together; of one member, what it predicts.
 //
 // The input is "inputs", [N, input...], with the element type of the data, and of sequences of different lengths also
-// "lengths", i32[N]. For a table it is one input [N,1] for each
-// column: f32, or texts of categories; a category that is not in `encoding` counts as none with `ignores_unknown`, else
-// it fails. An input with the name of an output is named "<name>_input". Normalisation is a part of the graph.
+// "lengths", i32[N]. For a table it is one input [N,1] for each column: f32, or texts of categories; a category that is
+// not in `encoding` counts as none with `ignores_unknown`, else it fails. An input with the name of an output is named
+// "<name>_input". Normalisation is a part of the graph.
 //
 // The outputs are, for a loss of classes, "logits", what the last layer gives, and "probabilities"; else "values", in
 // the units of the targets. The values and probabilities of several members are means, and "logits" are such that

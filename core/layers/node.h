@@ -25,8 +25,8 @@ struct TorchParameter {
   std::string field = {};                   // "weight" for a kernel; empty: the name that it has here
   std::vector<std::int64_t> axes = {};      // dimension i there is dimension axes[i] here; empty: the same order
   std::optional<std::int64_t> merged = {};  // dimensions `merged` and merged + 1 here are one there
-  // The name of an array there of which it is one of `parts` equal ranges of the first dimension, and of another one
-  // whose same range is added to it. Empty: there is none.
+  // PyTorch stores several parameters in one array, `whole`, as `parts` equal ranges of its first dimension: this one
+  // is range `part`. PyTorch adds the same range of the array `added`. Empty: there is no such array.
   std::string whole = {}, added = {};
   std::int64_t part = 0, parts = 1;
   std::size_t reversed = 0;  // so many of the first dimensions here are in reverse order there

@@ -6,8 +6,8 @@
 
 namespace pmaptrain::ops {
 
-// The positions of a sequence in the order in which a recurrence meets them. All sequences of a value are of one
-// length; lengths of their own would end the steps of an example here.
+// The positions of a sequence in the order in which a recurrence meets them. Shorter sequences are padded to the same
+// number of positions; the layer chooses inputs that keep the state there (core/layers/recurrent.h).
 struct Steps {
   std::int64_t count = 0;
   bool reverse = false;

@@ -38,7 +38,7 @@ void multiply(std::size_t rows, std::size_t depth, std::size_t columns, const fl
   }
 }
 
-// A vector of features, of which the last may be of fewer.
+// Some neighbouring features: as many as a vector has, or fewer at the end of a row.
 struct Place {
   std::size_t at, count;
 
