@@ -172,7 +172,6 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
       seed_of(spec, seed), devices, spec.source_place, from_train ? data::Split::train : only, known, left_out};
   opening.needs_train = known == nullptr && (spec.source->learns() || measures);
   opening.numeric_targets = spec.numeric_targets;
-  opening.ignored_label = spec.ignored_label;
   opening.token_inputs = spec.token_inputs;
   opening.label_maps = spec.label_maps;
   opening.ignored_label = spec.ignored_label;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/data/file.h"
