@@ -42,6 +42,39 @@ inline Key embedding_init(std::string_view fallback) {
           .like = "model.layers.dense.kernel_init"};
 }
 
+// Of every convolution.
+inline Key kernel_size_key(std::string_view example) {
+  return {.path = "kernel_size",
+          .need = Need::required,
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .least_length = 1,
+          .meaning = "Height and width of the kernel; [3] of sequences [positions,channels].",
+          .example = example};
+}
+// A number along each dimension of the kernel.
+inline Key along_kernel(std::string_view path, std::string_view meaning, std::string_view example) {
+  return {.path = std::string(path),
+          .low = 1,
+          .high = 65536,
+          .length = 2,
+          .least_length = 1,
+          .as_long_as = "kernel_size",
+          .meaning = meaning,
+          .example = example};
+}
+inline Key output_channels() {
+  return {.path = "features",
+          .need = Need::required,
+          .low = 1,
+          .meaning = "Number of output channels.",
+          .example = "features: 32"};
+}
+inline Key bias_of_channels() {
+  return {.path = "use_bias", .meaning = "Whether to add a bias to each channel.", .example = "use_bias: false"};
+}
+
 // Of every pooling.
 inline Key window_shape() {
   return {.path = "window_shape",
