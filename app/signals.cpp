@@ -62,7 +62,9 @@ StopSignals::StopSignals() {
     struct sigaction action {};
     action.sa_handler = handle;
     action.sa_flags = SA_RESTART;
+    // Without these, a signal that arrives before the first instruction of another one's handler is handled first.
     ::sigemptyset(&action.sa_mask);
+    for (const int other : stopping) ::sigaddset(&action.sa_mask, other);
     ::sigaction(stopping[i], &action, nullptr);
   }
 }
