@@ -140,7 +140,7 @@ data:
                  unknown: UNKNOWN}}
   batch_size: 16
   normalize: auto
-model: {layers: [{dense: 8}, tanh, {dense: OUTPUTS}]}
+model: {layers: [FIRST{dense: 8}, tanh, {dense: OUTPUTS}]}
 loss: LOSS
 optimizer: {adam: {}, learning_rate: 0.02}
 train: {duration: 3 epochs}
@@ -324,24 +324,38 @@ def check_tables(check):
             "city": numpy.array([[city] for _, city, _ in rows], object),
             "logits_input": numpy.array([[number] for _, _, number in rows], numpy.float32)}
 
-    def run(name, target, outputs, loss, unknown):
+    def run(name, target, outputs, loss, unknown, first="", members=0):
         config = TABLE.replace("TARGET", target).replace("OUTPUTS", outputs).replace("LOSS", loss)
-        return check.train(name, config.replace("UNKNOWN", unknown))
+        config = config.replace("UNKNOWN", unknown).replace("FIRST", first)
+        if members:
+            config = config.replace("{devices: 1}", f"[{{members: {members}}}, {{devices: 1}}]")
+            config += f"ensemble: {{axis: members, vary: {{seed: {list(range(members))}}}}}\n"
+        return check.train(name, config)
+
+    def refuses_others(run):
+        session = check.export(run)
+        try:
+            session.run(None, unknown[1])
+            check.problems.append(f"{run.name}: a category that the training split does not have is accepted")
+        except Exception as error:
+            if "unknown" not in str(error).lower() and "zeros" not in str(error).lower():
+                check.problems.append(f"{run.name}: {error}")
+        return session
 
     known, unknown = table("known.csv", rows), table("unknown.csv", strange)
     check.compare(run("binary", "bought", "1", "sigmoid_cross_entropy", "ignore"), *unknown, CLASSES)
     check.compare(run("prices", "price", "1", "mean_squared_error", "ignore"), *unknown, NUMBERS)
+    tables, wide = "{table_embedding: {dropout: 0.2}}, ", "{layers: [{name: rows, table_embedding: {width: 5}}]}, "
+    check.compare(run("rows of tables", "bought", "1", "sigmoid_cross_entropy", "ignore", tables), *unknown, CLASSES)
+    check.compare(run("members with tables", "price", "1", "mean_squared_error", "ignore", wide, 2), *unknown, NUMBERS)
+    strict_rows = run("strict rows", "bought", "2", "softmax_cross_entropy", "error", tables)
+    check.compare(strict_rows, *known, CLASSES)
+    refuses_others(strict_rows)
     strict = run("strict", "bought", "2", "softmax_cross_entropy", "error")
     check.compare(strict, *known, CLASSES)
-    session = check.export(strict)
+    session = refuses_others(strict)
     if json.loads(session.get_modelmeta().custom_metadata_map["classes"]) != ["no", "yes, twice"]:
         check.problems.append(f"strict: metadata {session.get_modelmeta().custom_metadata_map}")
-    try:
-        session.run(None, unknown[1])
-        check.problems.append("strict: a category that the training split does not have is accepted")
-    except Exception as error:
-        if "unknown" not in str(error).lower() and "zeros" not in str(error).lower():
-            check.problems.append(f"strict: {error}")
 
 
 class Tree:

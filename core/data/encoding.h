@@ -3,6 +3,7 @@
 // checkpoint holds it (state.json).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,11 +14,14 @@
 namespace pmaptrain::data {
 
 struct Encoding {
-  // An input column of a table: a number, or a one-hot vector over its categories.
+  // An input column of a table: a number; or of categories a one-hot vector over them, or the number of one.
   struct Column {
     std::string name;
     std::vector<std::string> categories;  // in the order of their numbers; empty: a number
     std::optional<double> missing = {};   // the mean that stands for a number that is not given, where one is asked for
+    bool numbered = false;  // one number for its categories: 1, 2, ... in their order; 0 for a text that is none
+    // How many of the inputs it is.
+    std::size_t width() const { return categories.empty() || numbered ? 1 : categories.size(); }
     friend bool operator==(const Column&, const Column&) = default;
   };
   std::vector<Column> columns;       // of a table, in the order of the inputs

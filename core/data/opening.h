@@ -29,6 +29,7 @@ struct Opening {
   bool token_inputs = false;                       // integers of a file are tokens
   bool label_maps = false;                         // integers of a file may be labels of pixels
   std::optional<std::int64_t> ignored_label = {};  // of label maps and of positions, a number that is no class
+  bool numbers_categories = false;                 // of a table one number each: Encoding::Column::numbered
   bool names_classes = false;                      // numbers of a table that are no labels are classes
   std::optional<ColumnName> group = {};            // by which a table is divided
 

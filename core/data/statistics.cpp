@@ -339,7 +339,7 @@ Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>&
   }
   std::size_t at = 0;
   for (const Encoding::Column& column : columns) {
-    const std::size_t width = std::max<std::size_t>(1, column.categories.size());
+    const std::size_t width = column.width();
     for (std::size_t c = at; c < at + width && !column.categories.empty(); ++c) {
       statistics.mean[c] = 0;
       statistics.std[c] = 1;

@@ -41,6 +41,7 @@ Json columns_of(const data::Encoding& encoding) {
   for (const data::Encoding::Column& column : encoding.columns) {
     Json& one = columns.emplace_back(Json{{"name", column.name}});
     if (!column.categories.empty()) one["categories"] = column.categories;
+    if (column.numbered) one["numbered"] = true;
     if (column.missing) one["missing"] = *column.missing;
   }
   return columns;

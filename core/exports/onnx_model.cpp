@@ -1,6 +1,7 @@
 #include "core/exports/onnx_model.h"
 
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -46,6 +47,15 @@ std::string category_column(Graph& graph, const data::Encoding::Column& column, 
   return graph.node("Reshape", {one_hot, graph.integers({0, std::ssize(column.categories)})});
 }
 
+// [N,1]: the number of the category, from 1; 0 for none.
+std::string number_of_category(Graph& graph, const data::Encoding::Column& column, const std::string& input,
+                               bool ignores_unknown) {
+  std::vector<double> numbers(column.categories.size());
+  std::iota(numbers.begin(), numbers.end(), 1.0);
+  const std::string one_hot = category_column(graph, column, input, ignores_unknown);  // it refuses others, if asked to
+  return graph.node("MatMul", {one_hot, graph.numbers(numbers, {std::ssize(numbers), 1})});
+}
+
 // [N, columns], of `numbers`: f32, or f64 where the run normalises f64.
 std::string table(Graph& graph, const std::vector<data::Encoding::Column>& columns, bool ignores_unknown,
                   ElementType numbers) {
@@ -57,8 +67,9 @@ std::string table(Graph& graph, const std::vector<data::Encoding::Column>& colum
   graph.name_after("input");
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const bool is_number = columns[i].categories.empty();
-    parts.push_back(is_number ? number_column(graph, columns[i], inputs[i], numbers)
-                              : category_column(graph, columns[i], inputs[i], ignores_unknown));
+    parts.push_back(is_number             ? number_column(graph, columns[i], inputs[i], numbers)
+                    : columns[i].numbered ? number_of_category(graph, columns[i], inputs[i], ignores_unknown)
+                                          : category_column(graph, columns[i], inputs[i], ignores_unknown));
     if (!is_number && numbers == ElementType::f64) parts.back() = cast(graph, parts.back(), numbers);
   }
   return parts.size() == 1 ? parts.front() : graph.node("Concat", parts, {{"axis", std::int64_t{1}}});

@@ -173,6 +173,7 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   opening.needs_train = known == nullptr && (spec.source->learns() || measures);
   opening.numeric_targets = spec.numeric_targets;
   opening.token_inputs = spec.token_inputs;
+  opening.numbers_categories = spec.numbers_categories;
   opening.label_maps = spec.label_maps;
   opening.ignored_label = spec.ignored_label;
   if (spec.validation) opening.group = spec.validation->group;

@@ -34,6 +34,7 @@ struct Initializer {
   double scale = 0;
   double low = 0;
   std::int64_t columns = 1;  // of the matrix that is orthogonal
+  std::int64_t zeros = 0;    // so many of the first elements are 0
 
   bool draws() const { return kind != InitializerKind::constant; }
 };

@@ -15,6 +15,7 @@
 #include "core/layers/reshape.h"
 #include "core/layers/scale.h"
 #include "core/layers/swiglu.h"
+#include "core/layers/table_embedding.h"
 #include "core/layers/upsample.h"
 
 namespace pmaptrain::layers {
@@ -24,8 +25,9 @@ const std::vector<declare::AnyKind>& family(declare::Tag<LayerKind>) {
   static const auto all =
       declare::kinds_of<LayerKind, Dense, Conv, MaxPool, AvgPool, GlobalAvgPool, GlobalMaxPool, ConvTranspose, Upsample,
                         Reshape, Layers, Residual, Parallel, Repeat, Flatten, Transpose, Dropout, LayerNorm, RmsNorm,
-                        GroupNorm, BatchNorm, Embedding, Attend, PositionEmbedding, ClassToken, Take, Attention, Lstm,
-                        Gru, Swiglu, Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu, Softplus>();
+                        GroupNorm, BatchNorm, Embedding, Attend, PositionEmbedding, TableEmbedding, ClassToken, Take,
+                        Attention, Lstm, Gru, Swiglu, Scale, Relu, Tanh, Gelu, Sigmoid, Silu, Softmax, LeakyRelu, Elu,
+                        Softplus>();
   return all;
 }
 

@@ -174,6 +174,13 @@ struct Activation {
   std::optional<Lengths> lengths = {};  // if examples are sequences of different lengths
 };
 
+// A column of a table, which is one number of the inputs: a number, or the number of one of its categories, from 1; 0
+// for none of them.
+struct InputColumn {
+  std::string name;
+  std::int64_t categories = 0;  // 0: a number
+};
+
 // What a layer may know of the model around it.
 struct Surroundings {
   const Mesh& mesh;
@@ -181,6 +188,7 @@ struct Surroundings {
   const std::vector<Layer>& layers;  // of the whole model
   // How data.source.npz says that its arrays have channels; empty for other data.
   std::string_view channels = {};
+  std::span<const InputColumn> columns = {};  // of the data, if they are a table
 };
 
 // The arguments of plan(). Shapes are those of one example.

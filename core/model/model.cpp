@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/layers/table_embedding.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -83,9 +85,10 @@ class Maker {
         return false;
       }
     }
+    refuse_normalised_categories();
     const bool mixed = options_.precision == PrecisionPolicy::mixed_bfloat16;
     const Precision precision{model_.dtype, mixed ? DType::bf16 : model_.dtype};
-    const Surroundings around{options_.mesh, options_.data_axes, options_.layers, options_.channels};
+    const Surroundings around{options_.mesh, options_.data_axes, options_.layers, options_.channels, options_.columns};
     if (!plan_list(options_.layers, "", around, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
     if (at.lengths && !fits_lengths(*at.lengths)) return false;
@@ -117,6 +120,25 @@ class Maker {
     if (!model_.has_labels() || numel(model_.target.shape) != 1) return;
     const bool keeps_position = model_.output.size() == 2 && model_.output.front() == 1;
     model_.target.shape = keeps_position ? Shape{1} : Shape{};
+  }
+
+  // The number of a category is no quantity.
+  void refuse_normalised_categories() {
+    const auto& normalize = model_.normalize;
+    if (!normalize || !begins_with_table_embedding(options_.layers)) return;
+    const auto changes = [](const std::vector<double>& values, std::size_t column, double otherwise) {
+      const std::size_t at = values.size() == 1 ? 0 : column;
+      return at < values.size() && values[at] != otherwise;
+    };
+    for (std::size_t i = 0; i < options_.columns.size(); ++i) {
+      const InputColumn& column = options_.columns[i];
+      if (column.categories == 0 || (!changes(normalize->mean, i, 0) && !changes(normalize->std, i, 1))) continue;
+      refuse(model_.normalize_place,
+             "normalize changes the numbers that stand for the categories of column '" + shown_name(column.name) +
+                 "', which table_embedding takes",
+             "normalize: auto leaves them as they are; in lists, mean 0 and std 1 do");
+      return;
+    }
   }
 
   void refuse_normalised_tokens() {

@@ -41,9 +41,10 @@ struct Options {
   std::vector<double> class_weights;                      // that balance the training split
   std::map<std::string, declare::Tensor> initial_values;  // by parameter; their names and shapes are checked
   // What is known of the data beside its fields, for checks and errors.
-  bool numeric_targets = false;  // integers of a file may be targets that are numbers
-  std::string channels;          // see layers::Surroundings
-  std::int64_t text_tokens = 0;  // how many tokens a source of texts may have; 0: another source
+  bool numeric_targets = false;           // integers of a file may be targets that are numbers
+  std::string channels;                   // see layers::Surroundings
+  std::vector<InputColumn> columns = {};  // of a table
+  std::int64_t text_tokens = 0;           // how many tokens a source of texts may have; 0: another source
   Place data_place, normalize_place, loss_place, metrics_place;
 };
 

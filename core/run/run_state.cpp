@@ -120,6 +120,7 @@ void for_each_field(Is<data::Encoding::Column> auto& column, Visit&& visit) {
   visit("name", column.name);
   visit("categories", column.categories);
   visit("missing", column.missing);
+  visit("numbered", column.numbered, Presence::newer);
 }
 
 template <class Visit>

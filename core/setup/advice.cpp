@@ -82,9 +82,9 @@ void measured_categories(const data::Encoding& encoding, const Place& place, std
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return !data::to_number(name).integer; });
     if (!measured) continue;
     out.push_back("column '" + shown_name(column.name) + "'" + in_parentheses(place) + " is categorical and has " +
-                  with_commas(std::ssize(names)) +
-                  " different numbers, each of which becomes an input: without its name in categorical it is one "
-                  "number");
+                  with_commas(std::ssize(names)) + " different numbers, each of which becomes " +
+                  (column.numbered ? "a row of a table" : "an input") +
+                  ": without its name in categorical it is one number");
   }
 }
 
@@ -118,7 +118,7 @@ void large_batch(const spec::DataSpec& data, const BatchPlan& batch, std::vector
 std::string name_of_input(const data::Encoding& encoding, std::size_t channel) {
   std::size_t at = 0;
   for (const data::Encoding::Column& column : encoding.columns) {
-    at += std::max<std::size_t>(1, column.categories.size());
+    at += column.width();
     if (channel < at) return "column '" + shown_name(column.name) + "'";
   }
   return "channel " + std::to_string(channel) + " of the inputs";
@@ -152,7 +152,9 @@ void distant_inputs(const model::Model& model, const data::Source& source, const
   const double count = static_cast<double>(examples) * static_cast<double>(numbers / channels);
   std::size_t worst = 0;
   double worst_mean = 0, worst_deviation = 0, distance = far;
+  const std::vector<data::Encoding::Column>& columns = source.encoding.columns;
   for (std::size_t c = 0; c < channels; ++c) {
+    if (columns.size() == channels && columns[c].numbered) continue;  // no quantity
     const double from_first = sums[c] / count, mean = static_cast<double>(first[c]) + from_first;
     const double deviation = std::sqrt(std::max(0.0, squares[c] / count - from_first * from_first));
     if (std::max(std::abs(mean), deviation) <= distance) continue;

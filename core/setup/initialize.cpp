@@ -103,8 +103,10 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
 
 }  // namespace
 
-void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
-  const auto& [kind, scale, low, columns] = parameter.initializer;
+namespace {
+
+void draw_all(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
+  const auto& [kind, scale, low, columns, zeros] = parameter.initializer;
   const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
   switch (kind) {
     case model::InitializerKind::constant: return fill(into, dtype, [value = scale](std::size_t) { return value; });
@@ -118,6 +120,14 @@ void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, st
   }
   const std::vector<double> values = orthogonal(key, numel(parameter.shape) / columns, columns);
   fill(into, dtype, [&, by = scale](std::size_t i) { return by * values[i]; });
+}
+
+}  // namespace
+
+void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
+  draw_all(parameter, seed, dtype, into);
+  const auto zeros = static_cast<std::size_t>(parameter.initializer.zeros) * size_of(dtype);
+  std::fill_n(into.begin(), zeros, std::byte{0});
 }
 
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {

@@ -62,6 +62,9 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
   if (const auto* const text = of_data.source.as<data::TextFiles>()) {
     options.text_tokens = text->tokens == data::Tokens::bytes ? 256 : 65536;
   }
+  for (const data::Encoding::Column& column : encoding.columns) {
+    options.columns.push_back({column.name, std::ssize(column.categories)});
+  }
   options.data_place = of_data.source_place;
   options.normalize_place = of_data.normalize_place;
   options.loss_place = spec.loss_place;

@@ -83,6 +83,7 @@ struct DataSpec {
   bool label_maps = false;                     // the loss takes classes by softmax: see data::ArrayMeaning
   bool numbers_name_classes = false;           // 1.0 and -1 in a table, which are no labels, may be classes
   bool token_inputs = false;                   // the model begins with an embedding: integers of a file are tokens
+  bool numbers_categories = false;             // the model begins with table_embedding
   std::optional<std::int64_t> ignored_label;   // of the loss
   bool balances_classes = false;               // the loss takes the class weights that balance the training split
   bool balances_positives = false;             // the loss takes the positive weights that do

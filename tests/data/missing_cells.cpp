@@ -102,6 +102,33 @@ TEST_CASE("unknown: ignore takes a category that the training split does not hav
         "'test.csv', line 2, column 'y': 'd' is a class that the training split does not have | it has a, b");
 }
 
+TEST_CASE("for table_embedding a column of categories is the number of one, from 1, and 0 for one that is unknown",
+          "[data]") {
+  Tables tables("x,c,y\n1,red,0\n,blue,1\n3,,1\n", "x,c,y\n1,blue,0\n2,green,1\n5,red,1\n");
+  tables.csv()->categorical = {{"c"}};
+  tables.csv()->missing = fill();
+  tables.csv()->unknown = data::Unknown::ignore;
+  tables.data.numbers_categories = true;
+  tables.data.normalize = spec::Normalize{{}, {}, true};
+  const data::Source source = tables.open();
+  REQUIRE(source.encoding.columns.size() == 2);
+  CHECK_FALSE(source.encoding.columns[0].numbered);
+  CHECK(source.encoding.columns[1].numbered);
+  CHECK(source.encoding.columns[1].categories == Names{"", "blue", "red"});
+  CHECK(source.train->input().shape == Shape{2});
+  CHECK(input_of(*source.train, 0) == std::vector<float>{1, 3});
+  CHECK(input_of(*source.train, 1) == std::vector<float>{2, 2});
+  CHECK(input_of(*source.train, 2) == std::vector<float>{3, 1});
+  CHECK(input_of(*source.test, 1) == std::vector<float>{2, 0});
+  // These numbers are no quantities.
+  CHECK(source.encoding.statistics->mean == std::vector<double>{2, 0});
+  CHECK(source.encoding.statistics->std[1] == 1);
+  const auto inputs = data::open_inputs(*tables.data.source.as<data::Csv>(),
+                                        tables.folder.write("new.csv", "c,x\nred,5\npink,\n"), source.encoding);
+  CHECK(input_of(*inputs.dataset, 0) == std::vector<float>{5, 3});
+  CHECK(input_of(*inputs.dataset, 1) == std::vector<float>{2, 0});
+}
+
 TEST_CASE("missing_categories are texts that mean an empty cell in columns of categories", "[data]") {
   Tables tables("c,x,y\nred,1,0\n?,2,1\n,3,1\nNA,4,1\n");
   tables.csv()->categorical = {{"c"}};

@@ -18,6 +18,7 @@
 #include "core/layers/pooling.h"
 #include "core/layers/positions.h"
 #include "core/layers/reshape.h"
+#include "core/layers/table_embedding.h"
 #include "core/losses/mean_squared_error.h"
 #include "tests/catch.h"
 #include "tests/model/fixture.h"
@@ -140,6 +141,31 @@ TEST_CASE("a table is one input for each column, with its categories and what st
             "output/Add = Add output/Mul, output/number_2\n"
             "output/Cast_2 = Cast[to=1] output/Add\n"
             "values = Identity output/Cast_2\n");
+}
+
+TEST_CASE("categories of table_embedding become the numbers of rows, which Gather takes", "[exports]") {
+  data::Encoding encoding;
+  encoding.columns = {{"city", {"Oslo", "Rome"}, {}, true}, {"age", {}, {}}};
+  Network net = network({layer("t", layers::TableEmbedding{3, 0.5}), layer("head", layers::Dense{1})},
+                        losses::MeanSquaredError{});
+  net.columns = {{"city", 2}, {"age"}};
+  const Zeros zeros(model::make_model(net, {DType::f32, {2}}, {DType::f32, {1}}));
+  onnx::Graph graph;
+  exports::append_models(graph, std::span(&zeros.trained, 1), encoding, true);
+  CHECK(shown(graph.inputs()) == "city 8 [1]\nage 1 [1]\n");
+  CHECK(shown(graph) ==
+        "input/OneHotEncoder = OneHotEncoder[cats_strings=[Oslo,Rome] zeros=1] city\n"
+        "input/Reshape = Reshape input/OneHotEncoder, input/integers\n"
+        "input/MatMul = MatMul input/Reshape, input/number\n"
+        "input/Concat = Concat[axis=1] input/MatMul, age\n"
+        "t/Slice = Slice input/Concat, t/integers, t/integers_2, t/integers_3\n"
+        "t/Cast = Cast[to=6] t/Slice\n"
+        "t/Reshape = Reshape t/Cast, t/integers_4\n"
+        "t/Gather = Gather t/city.embedding, t/Reshape\n"
+        "t/Slice_2 = Slice input/Concat, t/integers_5, t/integers_6, t/integers_7\n"
+        "t/Concat = Concat[axis=1] t/Gather, t/Slice_2\n"
+        "head/Gemm = Gemm t/Concat, head/kernel, head/bias\n"
+        "values = Identity head/Gemm\n");
 }
 
 TEST_CASE("the members of an ensemble read one input, and their probabilities have a mean", "[exports]") {

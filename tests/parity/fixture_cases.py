@@ -217,7 +217,7 @@ def make_cases() -> dict:
         "cnn_shard_map": images([convolution(4, [3, 3]), "relu", pool("max_pool", [2, 2], [2, 2])], ADAM, 0.005,
                                 also="shard_map"),
     }
-    return cases | residual_networks() | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases() | branch_cases()
+    return cases | residual_networks() | masked_cases() | convolution_cases() | default_cases() | rule_cases() | optimizer_cases() | sequence_cases() | table_cases() | branch_cases()
 
 
 def resnet18(**norm):
@@ -418,6 +418,18 @@ def sequence_cases() -> dict:
             end=({"attend": {"embedding": "tokens"}},), optimizer=MOMENTUM, rate=0.02,
             loss={"softmax_cross_entropy": {"ignore_label": -100}}, metrics=["accuracy", "perplexity"],
             data="labelled", **MASKED),
+    }
+
+
+def table_cases() -> dict:
+    """Columns of a table, of which some are categories."""
+    def tables(options, *more, **rest):
+        first = {"table_embedding": options} if options else "table_embedding"
+        return classes([first, *mlp("tanh")], *more, **{"data": "table", **rest})
+
+    return {
+        "table_embedding": tables({}, MOMENTUM, 0.02),
+        "table_embedding_masked": tables({"width": 3, "dropout": 0.0}, ADAM, 0.01, **MASKED),
     }
 
 

@@ -5,7 +5,7 @@
         safetensors==0.8.0
     /tmp/parity/bin/python tests/parity/make_fixtures.py [CASE...]
 
-makes all of it, or anew the cases that are named; fixture_cases.py says what they are. data/NAME.npz holds examples,
+makes all of it, or anew the cases that are named; fixture_cases.py says what they are. data/NAME.npz holds examples, or NAME.csv,
 cases/NAME what one case needs:
 
     config.yaml             on one device, without microbatches; the test cuts it up in other ways
@@ -90,6 +90,28 @@ def make_data() -> dict:
     return {"maps": maps, "partial_maps": partial_maps, "tags": tags, "counts": counts, "regression": regression, "classes": classes, "images": images, "chances": chances, "answers": answers,
             "tokens": tokens, "labelled": labelled,
             "pixels": {"x": pixels, "y": (pixels.mean(axis=(1, 2)) > 128).astype(np.uint8)}, "kinds": kinds}
+
+
+# A table, whose numbers of categories are 1, 2, ... in the order of their names: the columns, and how many categories
+# they have.
+TABLE = {"area": 0, "city": 9, "age": 0, "rooms": 0, "kind of house": 4}
+
+
+def make_table() -> dict:
+    rng, n = np.random.default_rng(7), 52
+    cells = {name: rng.permutation(np.arange(n) % count) + 1 if count else rng.standard_normal(n)
+             for name, count in TABLE.items()}
+    x = np.stack(list(cells.values()), axis=1).astype(np.float32)
+    score = rng.standard_normal((9, 3))[cells["city"] - 1] + rng.standard_normal((4, 3))[cells["kind of house"] - 1]
+    return {"x": x, "y": np.argmax(score + x[:, [0]] + 0.5 * rng.standard_normal((n, 3)), axis=1).astype(np.int32)}
+
+
+def table_text(table) -> str:
+    lines = [",".join([*TABLE, "y"])]
+    for row, label in zip(table["x"], table["y"], strict=True):
+        cells = [f"c{int(cell):02}" if count else repr(float(cell)) for cell, count in zip(row, TABLE.values(), strict=True)]
+        lines.append(",".join([*cells, str(label)]))
+    return "\n".join(lines) + "\n"
 
 
 # ---- layers: parameters, and functions of (parameters, x) ----
@@ -233,6 +255,31 @@ def take(options, p, x):
     return x[:, {"first": 0, "last": -1}.get(options["position"], options["position"])]
 
 
+def table_embedding(options, p, x):
+    """By Flax's module."""
+    parts = []
+    for column, (name, count) in enumerate(TABLE.items()):
+        own = p.get(f"{name.replace(' ', '_')}.embedding")
+        if not count:
+            parts.append(x[:, column:column + 1])
+            continue
+        rows = nn.Embed(*own.shape).apply({"params": {"embedding": own}}, x[:, column].astype(jnp.int32))
+        parts.append(rows.astype(x.dtype))
+    return jnp.concatenate(parts, axis=1)
+
+
+def tables_of(options, rng):
+    """What table_embedding has."""
+    own = {}
+    for name, count in TABLE.items():
+        if not count:
+            continue
+        width = options.get("width", "auto")
+        width = min(600, round(1.6 * count ** 0.56)) if width == "auto" else width
+        own[f"{name.replace(' ', '_')}.embedding"] = rng.standard_normal((count + 1, width)) / np.sqrt(width)
+    return own
+
+
 def sequence_parameters(kind, options, x, rng):
     """Of embedding, position_embedding, class_token, attention, swiglu, lstm and gru; of others none."""
     features, own = x.shape[-1], {}
@@ -275,6 +322,7 @@ def sequence_parameters(kind, options, x, rng):
 
 
 LAYERS = {
+    "table_embedding": table_embedding,
     "embedding": lambda options, p, x: jnp.asarray(p["embedding"])[x],
     "attend": lambda options, p, x: x @ p["embedding"].T,
     "position_embedding": lambda options, p, x: x + p["embedding"][:x.shape[1]],
@@ -397,7 +445,7 @@ def initial_parameters(layers, shape) -> dict:
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         if kind == "scale":
             parameters[path] = {"scale": (1 + 0.1 * rng.standard_normal(x.shape[-1])).astype(np.float32)}
-        if own := sequence_parameters(kind, options, x, rng):
+        if own := tables_of(options, rng) if kind == "table_embedding" else sequence_parameters(kind, options, x, rng):
             parameters[path] = {field: value.astype(np.float32) for field, value in own.items()}
         return LAYERS[kind](options, own_parameters(kind, options, path, parameters), x)
 
@@ -834,9 +882,15 @@ def flow(value) -> str:
     return (f'"{value}"' if "*" in value else value) if isinstance(value, str) else json.dumps(value)
 
 
+def source_of(case) -> str:
+    if case["data"] != "table":
+        return f"{{npz: {{file: ../../data/{case['data']}.npz, train: [x, y]}}}}"
+    categorical = flow([name for name, count in TABLE.items() if count])
+    return f"{{csv: {{train: ../../data/table.csv, target: y, categorical: {categorical}}}}}"
+
+
 def config_of(name, case) -> str:
-    lines = [f"name: {name}", "mesh:", "  axes: {devices: 1}", "data:",
-             f"  source: {{npz: {{file: ../../data/{case['data']}.npz, train: [x, y]}}}}",
+    lines = [f"name: {name}", "mesh:", "  axes: {devices: 1}", "data:", f"  source: {source_of(case)}",
              f"  batch_size: {case['batch_size']}", "  shuffle: false"]
     lines += [f"  {key}: {flow(case[key])}" for key in ("remainder", "normalize") if key in case]
     lines += ["model:", "  layers:", *(f"    - {flow(layer)}" for layer in case["layers"]),
@@ -938,6 +992,8 @@ def main():
     (HERE / "data").mkdir(exist_ok=True)
     for name, arrays in data.items():
         np.savez_compressed(HERE / "data" / f"{name}.npz", **arrays)
+    data["table"] = make_table()
+    (HERE / "data" / "table.csv").write_text(table_text(data["table"]), encoding="utf-8")
     write_schedules()
     write_plateaus()
     worst = max((write_case(name, cases[name], data[cases[name]["data"]]), name) for name in chosen)

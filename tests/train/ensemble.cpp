@@ -159,6 +159,13 @@ std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
         "model.layers=[{reshape: [6, 6]}, {dense: 4}, {attention: {heads: 2, dropout: 0.5}}, global_avg_pool, {dense: "
         "3}]"};
   }
+  if (path == "model.layers.table_embedding.dropout") {
+    path = "model.layers.0.table_embedding.dropout";
+    return {
+        "data.source={csv: {train: tests/parity/data/table.csv, target: y, inputs: [area, city], categorical: "
+        "[city]}}",
+        "model.layers=[{table_embedding: {dropout: 0.5}}, {dense: 3}]"};
+  }
   if (path == "loss.softmax_cross_entropy.label_smoothing") return {};
   if (path == "loss.focal.gamma") return {"loss=focal", "metrics=[accuracy]"};
   if (path == "loss.huber.delta") {

@@ -181,8 +181,8 @@ void TableDataset::encode(const Encoding& encoding, Unknown unknown) {
   const TextKind kind = unknown == Unknown::ignore ? TextKind::category_or_none : TextKind::category;
   std::size_t width = 0;
   for (const Encoding::Column& column : encoding.columns) {
-    columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0});
-    width += std::max<std::size_t>(1, column.categories.size());
+    columns_.push_back({width, static_cast<std::uint32_t>(column.categories.size()), 0, column.numbered});
+    width += column.width();
   }
   input_ = {DType::f32, {static_cast<std::int64_t>(width)}};
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -294,6 +294,11 @@ void TableDataset::read_input(std::int64_t index, T* input) const {
     } else {
       std::uint32_t category = 0;
       std::memcpy(&category, cell, sizeof(category));
+      if (column.numbered) {
+        *to = static_cast<T>(category == no_category ? 0 : category + 1);
+        cell += Table::cell_bytes;
+        continue;
+      }
       std::fill_n(to, column.categories, T{0});
       if (category != no_category) to[category] = T{1};
     }
@@ -348,7 +353,7 @@ void TableDataset::fill_missing(const Encoding& encoding) {
 
 CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
                    const TableMeaning& meaning, const Skipped& left_out) {
-  const auto& [numeric, numbers_name_classes, group] = meaning;
+  const auto& [numeric, numbers_name_classes, group, numbers_categories] = meaning;
   std::optional<TableText> first;
   if (known == nullptr) first = open_table(csv, csv.train.front());
   TableColumns columns = first ? columns_of(csv, header_of(csv, *first), first->path, group) : columns_of(csv, *known);
@@ -384,6 +389,9 @@ CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, cons
   CsvSource source;
   source.encoding = known != nullptr ? *known : learn(csv, columns, tables.at(Split::train), numeric);
   if (known == nullptr) {
+    for (Encoding::Column& column : source.encoding.columns) {
+      column.numbered = numbers_categories && !column.categories.empty();
+    }
     std::vector<std::string> told = notes_on_classes(csv, tables.at(Split::train), source.encoding.classes);
     source.notes.insert(source.notes.end(), told.begin(), told.end());
   }

@@ -18,7 +18,8 @@ namespace pmaptrain::data {
 Encoding learn(const Csv& csv, const TableColumns& columns, const Table& table, bool numeric);
 
 // The rows of one split. Inputs are f32[width]: a number for each column of numbers, one for each category of the
-// others. Targets are labels (i32) or numbers (f32[targets]).
+// others, or for all of them (Encoding::Column::numbered; exact, for there are fewer than f32 tells apart). Targets are
+// labels (i32) or numbers (f32[targets]).
 class TableDataset : public Dataset {
  public:
   // `encoding` has the input columns, and the names of the classes if targets are texts. Throws Error (data) for an
@@ -60,11 +61,12 @@ class TableDataset : public Dataset {
   void fill_missing(const Encoding& encoding);
 
  private:
-  // The numbers of an input that a column has: one, or one for each category.
+  // The numbers of an input that a column has: one, or one for each category that is not numbered.
   struct Column {
     std::size_t first = 0;
     std::uint32_t categories = 0;  // 0: a number
     double missing = 0;
+    bool numbered = false;
   };
   const std::byte* row(std::int64_t index) const;
   template <class T>
@@ -99,6 +101,7 @@ struct TableMeaning {
   // Whole numbers that are no labels, because of a point or a sign, are classes: -1 and 1, or a sequence from 0 or 1.
   bool numbers_name_classes = false;
   std::optional<ColumnName> group = {};  // the column of the groups of the training split
+  bool numbers_categories = false;       // see Encoding::Column::numbered
 };
 CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, const Encoding* known,
                    const TableMeaning& meaning, const Skipped& left_out);

@@ -74,11 +74,13 @@ Declaration<Csv> Csv::declaration() {
                         "Excel writes in Western Europe and America; utf-16 is in the order of bytes that the file "
                         "states at its begin. The names of classes and categories become UTF-8.",
              .example = "encoding: latin-1"}),
-      field(&Csv::categorical, {.path = "categorical",
-                                .fallback = "[]",
-                                .meaning = "Inputs that are categories, text or integers: each becomes one column for "
-                                           "each category of the training split, of which one is 1 and the others 0.",
-                                .example = "categorical: [city]"}),
+      field(&Csv::categorical,
+            {.path = "categorical",
+             .fallback = "[]",
+             .meaning = "Inputs that are categories, text or integers: each becomes one column for "
+                        "each category of the training split, of which one is 1 and the others 0; or, where "
+                        "the model begins with table_embedding, one row of a table.",
+             .example = "categorical: [city]"}),
       field(&Csv::missing, {.path = "missing",
                             .fallback = "error",
                             .words = {"error", "mean", "fill"},
@@ -101,7 +103,8 @@ Declaration<Csv> Csv::declaration() {
              .example = "missing_categories: [NA, \"?\"]"}),
       field(&Csv::unknown, {.path = "unknown",
                             .meaning = "Categories that the training split does not have. error: refuse them; ignore: "
-                                       "take them as none, zeros in all columns of the input, and count them.",
+                                       "take them as none, zeros in all columns of the input or row 0 of a table of "
+                                       "table_embedding, and count them.",
                             .example = "unknown: ignore"}),
       field(&Csv::on_error, rows_on_error_key()));
 }
@@ -109,7 +112,7 @@ Declaration<Csv> Csv::declaration() {
 Source Csv::open(const Opening& opening) const {
   CsvSource csv = open_csv(
       *this, [&](Split split) { return opening.wants(split); }, opening.known,
-      {opening.numeric_targets, opening.names_classes, opening.group}, opening.left_out);
+      {opening.numeric_targets, opening.names_classes, opening.group, opening.numbers_categories}, opening.left_out);
   Source source;
   std::optional<Split> first;
   for (const auto& [split, table] : csv.splits) {

@@ -194,7 +194,7 @@ class InputCells {
   explicit InputCells(const SplitPredictions& of) : of_(of) {
     std::int64_t width = 0;
     for (const data::Encoding::Column& column : of.columns) {
-      width += std::max<std::int64_t>(1, std::ssize(column.categories));
+      width += static_cast<std::int64_t>(column.width());
     }
     const std::int64_t numbers = numel(of.input.shape);
     const bool are_numbers = of.input.dtype == DType::f32 && of.input.shape.size() == 1;
@@ -229,10 +229,11 @@ class InputCells {
       const std::vector<std::string>& categories = of_.columns[i].categories;
       std::string name = "–";  // a category that the training examples do not have
       for (std::size_t c = 0; c < categories.size(); ++c) {
-        if (number(at + c) != 0) name = shown_name(categories[c]);
+        const bool is_it = of_.columns[i].numbered ? number(at) == static_cast<float>(c + 1) : number(at + c) != 0;
+        if (is_it) name = shown_name(categories[c]);
       }
       row.push_back(text_cell(name));
-      at += categories.size();
+      at += of_.columns[i].width();
     }
   }
 

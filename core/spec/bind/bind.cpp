@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/layers/table_embedding.h"
 #include "core/losses/softmax_cross_entropy.h"
 #include "core/spec/keys.h"
 #include "core/spec/rows/sections.h"
@@ -97,6 +98,7 @@ class Binder {
     }
     // data.normalize makes numbers of tokens.
     spec.data.token_inputs = begins_with_embedding(spec.model.layers) && !spec.data.normalize;
+    spec.data.numbers_categories = layers::begins_with_table_embedding(spec.model.layers);
     check_targets(config_, spec, reporter_);
     metrics(spec);
     bind_optimizer(config_, reporter_, spec);

@@ -45,6 +45,15 @@ struct Takes<std::optional<int>> {
 };
 
 template <>
+struct Takes<std::optional<std::int64_t>> {
+  static constexpr const Type& type = Type::integer;
+  static void store(const Node& value, std::optional<std::int64_t>& out) {
+    out.reset();
+    if (value.text != "auto") out = parsed_as<std::int64_t>(value);
+  }
+};
+
+template <>
 struct Takes<std::uint64_t> {
   static constexpr const Type& type = Type::seed;
   static void store(const Node& value, std::uint64_t& out) { out = parsed_as<std::uint64_t>(value); }
