@@ -148,7 +148,9 @@ class Writer {
   }
 
   // The data as the config describes it so far.
-  data::Source opened() const { return input::open(load(text("    - flatten\n    - dense: 1\n")).spec.data, 0, 1); }
+  data::Source opened() const {
+    return input::open(load(text(first_layer() + "    - flatten\n    - dense: 1\n")).spec.data, 0, 1);
+  }
 
   void open() {
     const auto try_to_open = [&] { found_ = opened(); };
@@ -376,7 +378,14 @@ class Writer {
 
   // ---- the config ----
 
-  std::string layers() const {
+  std::string first_layer() const {
+    if (!embeds_categories(layout_)) return "";
+    return commented("    - table_embedding", "learns a few numbers for each text, in place of an input for each");
+  }
+
+  std::string layers() const { return first_layer() + further_layers(); }
+
+  std::string further_layers() const {
     if (is_of_rare_class()) {
       return layers_for(found_.train->input().shape, found_.train->target().shape, 1, "one logit, of " + class_text(1));
     }

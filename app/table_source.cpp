@@ -53,6 +53,11 @@ std::string shown_path(const std::string& path, const std::filesystem::path& fol
 
 std::string skipping() { return commented("      on_error: skip", "what cannot be read is left out"); }
 
+bool embeds_categories(const input::TableLayout& layout) {
+  constexpr std::size_t most_inputs = 8;  // of a column, in its place
+  return layout.most_categories > most_inputs;
+}
+
 SourceText table_source(const input::TableLayout& layout, const std::string& path) {
   SourceText text;
   text.yaml = "    csv:\n      train: " + path + "\n";
@@ -75,7 +80,7 @@ SourceText table_source(const input::TableLayout& layout, const std::string& pat
   for (const input::TableLayout::Ignored& ignored : layout.ignored) {
     if (!ignored.has_categories) continue;
     text.comments.push_back("To use '" + in_a_line(ignored.column) + "' all the same, add it to inputs and to " +
-                            "categorical: one input for each of its texts.");
+                            "categorical, and begin the layers with table_embedding.");
   }
   for (const std::string& column : layout.numbers_of_rows) {
     text.comments.push_back(
@@ -84,7 +89,9 @@ SourceText table_source(const input::TableLayout& layout, const std::string& pat
   }
   text.comments.insert(text.comments.end(), layout.notes.begin(), layout.notes.end());
   if (!layout.categorical.empty()) {
-    text.yaml += commented("      categorical: " + list_of(layout.categorical), "texts: one input for each of them");
+    text.yaml += commented("      categorical: " + list_of(layout.categorical),
+                           embeds_categories(layout) ? "texts: table_embedding has a row for each of them"
+                                                     : "texts: one input for each of them");
   }
   if (!layout.categorical.empty()) {
     text.yaml += commented("      unknown: ignore", "texts that the training examples do not have count as none");

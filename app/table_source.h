@@ -29,6 +29,8 @@ struct SourceText {
   std::string yaml;                   // lines, indented below `source:`
   std::vector<std::string> comments;  // at the beginning of the file
 };
+// Whether categories become rows of tables, by table_embedding: so many would be many inputs.
+bool embeds_categories(const input::TableLayout& layout);
 // `path` is text of YAML.
 SourceText table_source(const input::TableLayout& layout, const std::string& path);
 

@@ -33,6 +33,7 @@ struct TableLayout {
   bool header = true;                    // else columns are named by their number
   std::vector<std::string> inputs;       // in the order of the file
   std::vector<std::string> categorical;  // those of the columns above that have texts
+  std::size_t most_categories = 0;       // the most texts that one of these has
   std::vector<std::string> targets;      // one, or those that were asked for
   bool are_labels = false;               // several targets say each whether a label applies
   std::string target_because;            // "the last column"; empty for what was asked for

@@ -46,6 +46,7 @@ void check_names_differ(const std::vector<Column>& columns, const std::string& p
 // A column of texts becomes an input of categories.
 void take_texts(const Column& column, TableLayout& layout) {
   layout.categorical.push_back(column.name);
+  layout.most_categories = std::max(layout.most_categories, column.values.size());
   for (const std::string& word : spellings_of_missing(column)) {
     std::vector<std::string>& words = layout.missing_categories;
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);

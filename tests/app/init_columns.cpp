@@ -211,6 +211,24 @@ TEST_CASE("init csv leaves out numbers that are called ids, and tells of others"
   }
 }
 
+TEST_CASE("init csv begins the layers with table_embedding where a column has more than 8 texts", "[app]") {
+  const TemporaryFolder folder;
+  const auto config = [&](int shops) {
+    return accepted(folder, "x,shop,y\n" + rows_of(200, [&](int i) {
+                              return number(i) + ",s" + std::to_string(i % shops) + "," + number(i * 7 + i % shops);
+                            }));
+  };
+  const std::string many = config(9), few = config(8);
+  CHECK(contains(many, "categorical: [shop]                   # texts: table_embedding has a row for each of them\n"));
+  CHECK(contains(many,
+                 "  layers:\n    - table_embedding                       # learns a few numbers for each text, in place"
+                 " of an input for each\n    - dense: 64\n"));
+  CHECK(contains(many, "# Training on t.csv: 200 examples of f32[2].\n"));
+  CHECK(contains(few, "categorical: [shop]                   # texts: one input for each of them\n"));
+  CHECK(contains(few, "  layers:\n    - dense: 64\n"));
+  CHECK(contains(few, "# Training on t.csv: 200 examples of f32[9].\n"));
+}
+
 TEST_CASE("init csv says of numbers with a unit, and of many categories, how they become inputs", "[app]") {
   const TemporaryFolder folder;
   const std::string told = accepted(folder, "x,size,zip,y\n" + rows_of(600, [](int i) {
@@ -219,7 +237,7 @@ TEST_CASE("init csv says of numbers with a unit, and of many categories, how the
                                             }));
   CHECK(contains(told, "size (its numbers have a unit, such as '1000 sqft': write them without it)"));
   CHECK(contains(told, "zip (it has 90 different texts)"));
-  CHECK(contains(told, "To use 'zip' all the same, add it to inputs and to categorical: one input for each of its "));
+  CHECK(contains(told, "To use 'zip' all the same, add it to inputs and to categorical, and begin the layers with "));
   const std::string few = accepted(folder, "x,size,y\n" + rows_of(60, [](int i) {
                                              return number(i) + "," + std::to_string(i % 5) + " kg," + number(i * 7);
                                            }));
