@@ -136,7 +136,7 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   ConfigOptions config;
   PromptOptions prompt;
   evaluate::PredictionRequest request;
-  std::optional<std::string> input, output, checkpoint, threshold;
+  std::optional<std::string> input, output, checkpoint, threshold, features;
   bool overwrite = false;
   std::vector<std::string> kinds;
   for (const model::PredictionKind kind : evaluate::all_prediction_kinds) kinds.emplace_back(evaluate::name_of(kind));
@@ -155,6 +155,9 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       "--as", kinds, [&](std::size_t i) { request.kind = evaluate::all_prediction_kinds[i]; },
       "what to predict; default: classes, or values for regression");
   ConfigOptions::add_threshold_to(a, threshold);
+  a.text("--features", "LAYER", features,
+         "writes what this layer gives for each example, in place of predictions: an array 'features', or columns "
+         "feature_0, feature_1, ...; `validate` lists the layers");
   a.text("--array", "NAME", request.input.array,
          "the array of an NPZ file; default: the one that the config's npz source names, or the only one");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
@@ -181,11 +184,10 @@ int command_predict(CommandArguments arguments, const Streams& given) {
       fail_usage(std::string(input ? "--input" : "--output") + " and --prompt were both given",
                  "--prompt continues a text on standard output; --input and --output predict for a file");
     }
-    const std::pair<const char*, bool> others[] = {{"--as", request.kind.has_value()},
-                                                   {"--id", !request.input.ids.empty()},
-                                                   {"--array", request.input.array.has_value()},
-                                                   {"--threshold", threshold.has_value()},
-                                                   {"--overwrite", overwrite}};
+    const std::pair<const char*, bool> others[] = {
+        {"--as", request.kind.has_value()},           {"--id", !request.input.ids.empty()},
+        {"--array", request.input.array.has_value()}, {"--features", features.has_value()},
+        {"--threshold", threshold.has_value()},       {"--overwrite", overwrite}};
     for (const auto& [option, is_given] : others) {
       if (is_given) fail_usage(std::string(option) + " belongs to --input, and --prompt was given", "omit it");
     }
@@ -194,6 +196,13 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   request.input.path = required(input, "--input FILE", "the inputs, such as --input images.npy");
   check_input(request.input.path);
   const std::string to = required(output, "--output FILE", "what to write, such as --output predictions.csv");
+  if (features) {
+    const char* const other = request.kind ? "--as" : threshold ? "--threshold" : nullptr;
+    if (other != nullptr) {
+      fail_usage(std::string(other) + " is about predictions, and --features writes what a layer gives", "omit it");
+    }
+    request.features = *features;
+  }
   const bool to_stream = to == "-";
   const bool writes = shared.is_first();
   if (!to_stream && writes) check_output(to, request.input.path, overwrite);
@@ -284,7 +293,9 @@ int command_predict(CommandArguments arguments, const Streams& given) {
   if (signal != 0) raise_by_default(signal);
   if (to_stream || streams.quiet) return 0;
   const std::string text =
-      fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)), evaluate::name_of(predictions.kind),
+      fmt::format("{}: {} of {} ({} of {})\n", shell_quoted(printable(to)),
+                  predictions.features.empty() ? std::string(evaluate::name_of(predictions.kind))
+                                               : "features of " + predictions.features,
                   counted(predictions.inputs->size(), "example"),
                   shown_checkpoint(request.checkpoint, predictions.checkpoint), shell_quoted(printable(config.config)));
   streams.out << for_reader(text, streams);

@@ -33,9 +33,16 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, 
                              std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
                              std::span<const std::int64_t> members, const run::CheckpointFile& parameters,
                              SharedBatches shared, std::optional<std::int64_t> choices)
+    : MemberOutputs(spec,
+                    model::prediction_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device,
+                                              all_ops(), kind, choices),
+                    std::move(inputs), batch, members, parameters, shared) {}
+
+MemberOutputs::MemberOutputs(const spec::Spec& spec, Program outputs, std::shared_ptr<const data::Dataset> inputs,
+                             const BatchPlan& batch, std::span<const std::int64_t> members,
+                             const run::CheckpointFile& parameters, SharedBatches shared)
     : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
-  const auto program = std::make_shared<const Program>(setup::optimize(model::prediction_program(
-      model, spec.mesh.mesh, spec.mesh.roles.data, batch_.rows_per_device, all_ops(), kind, choices)));
+  const auto program = std::make_shared<const Program>(setup::optimize(std::move(outputs)));
   Source source{{{"predict", program, input::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
   source.members = members_;
   const std::unique_ptr<Planned> planned =

@@ -25,6 +25,10 @@ class MemberOutputs {
                 std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
                 std::span<const std::int64_t> members, const run::CheckpointFile& parameters, SharedBatches shared = {},
                 std::optional<std::int64_t> choices = std::nullopt);
+  // Loads the outputs of another program, such as model::features_program.
+  MemberOutputs(const spec::Spec& spec, Program program, std::shared_ptr<const data::Dataset> inputs,
+                const BatchPlan& batch, std::span<const std::int64_t> members, const run::CheckpointFile& parameters,
+                SharedBatches shared);
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
   std::int64_t members() const { return members_; }

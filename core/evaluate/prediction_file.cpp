@@ -68,9 +68,10 @@ std::string index_of(const Predictions& predictions, std::int64_t column) {
 std::string column_name(const Predictions& predictions, std::int64_t column) {
   using model::PredictionKind;
   const PredictionKind kind = predictions.kind;
-  std::string name = kind == PredictionKind::probabilities ? "probability"
-                     : kind == PredictionKind::logits      ? "logit"
-                                                           : "prediction";
+  std::string name = !predictions.features.empty()           ? "feature"
+                     : kind == PredictionKind::probabilities ? "probability"
+                     : kind == PredictionKind::logits        ? "logit"
+                                                             : "prediction";
   if (!predictions.label_separator.empty()) return name;
   if (predictions.by_label) return name + "_" + class_name(predictions, column);
   if (numel(predictions.shape) == 1 && predictions.quantiles.empty()) {
@@ -282,7 +283,7 @@ class NpzFile : public PredictionWriter {
   }
   void finish() override {
     run::Tensors tensors;
-    tensors.emplace("predictions", std::move(tensor_));
+    tensors.emplace(predictions_.features.empty() ? "predictions" : "features", std::move(tensor_));
     if (predictions_.has_deviations) tensors.emplace("standard_deviations", std::move(deviations_));
     run::write_npz(path_, tensors);
   }

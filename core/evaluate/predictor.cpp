@@ -8,6 +8,7 @@
 #include "core/evaluate/threshold.h"
 #include "core/evaluate/trained_members.h"
 #include "core/losses/quantile.h"
+#include "core/ops/all.h"
 #include "core/setup/data_checks.h"
 #include "core/setup/options.h"
 #include "core/setup/processes.h"
@@ -36,6 +37,25 @@ PredictionKind kind_of_each_member(PredictionKind kind, const spec::Spec& spec) 
                    ", or --as probabilities");
   }
   return kind == PredictionKind::values ? kind : PredictionKind::logits;
+}
+
+// The layer whose outputs are asked for. Throws Error for one that is not there, and for several members, whose
+// features have nothing to do with each other.
+const model::Node& features_node(const model::Model& model, const std::string& path, bool is_whole_ensemble) {
+  const model::Node* const node = model::node_named(model, path);
+  if (node == nullptr) {
+    std::vector<std::string> names;
+    for (const model::Node* const one : model.nodes()) names.push_back(one->name);
+    const std::string near = nearest(path, names);
+    fail_usage("--features: the model has no layer '" + path + "'",
+               (near.empty() ? "" : "did you mean '" + near + "'? ") + "its layers are " + join(names, ", "));
+  }
+  if (is_whole_ensemble) {
+    fail_usage(
+        "--features takes one member of an ensemble: the features of its members have no mean that says anything",
+        "choose a member, such as --member 0");
+  }
+  return *node;
 }
 
 template <class T>
@@ -94,12 +114,14 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     if (known > 0 && known < classes_) choices_ = known;
   }
   const bool has_spare_outputs = choices_ < classes_;
+  const model::Node* const node =
+      request.features.empty() ? nullptr : &features_node(model, request.features, found.is_whole_ensemble);
   combines_ = found.is_whole_ensemble || threshold;
   const PredictionKind computed = combines_ ? kind_of_each_member(predictions_.kind, loaded.spec) : predictions_.kind;
   threshold_ = static_cast<float>(model::class_threshold(model, threshold.value_or(0.5)).value_or(0));
   input::PredictionInput input = input::open_prediction_input(request.input, spec.data, state.input, state.encoding);
   notes_ = std::move(input.notes);
-  if (has_spare_outputs) {
+  if (has_spare_outputs && node == nullptr) {
     notes_.push_back("the model has " + with_commas(classes_) + " outputs and the training examples " +
                      with_commas(choices_) + (choices_ == 1 ? " class" : " classes") + ": " +
                      (choices_ + 1 == classes_ ? "output " : "outputs " + with_commas(choices_) + " to ") +
@@ -122,9 +144,10 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     predictions_.label_separator = csv->label_separator.value_or("");
   predictions_.has_deviations = found.is_whole_ensemble && predictions_.kind == PredictionKind::values;
   predictions_.classes = state.encoding.classes;
+  if (node != nullptr) show_features(*node);
 
   if (!shared_.is_alone()) {
-    std::string options = "predict " + std::string(name_of(predictions_.kind)) + " of";
+    std::string options = "predict " + std::string(name_of(predictions_.kind)) + " " + request.features + " of";
     for (const std::int64_t member : found.members) options += " " + std::to_string(member);
     input::Content inputs = input::content_of(request.input.path);
     inputs.key = "--input";
@@ -139,10 +162,28 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   batch_size_ = batch.global;
   output_kind_ = model::output_kind(model);
   outputs_per_example_ = numel(model.output);
+  if (node != nullptr) {
+    outputs_ = std::make_unique<MemberOutputs>(
+        spec,
+        model::features_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops(), *node),
+        predictions_.inputs, batch, found.members, parameters, shared_);
+    parameters.file.check_intact();
+    return;
+  }
   outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members,
                                              parameters, shared_,
                                              has_spare_outputs && !combines_ ? std::optional(choices_) : std::nullopt);
   parameters.file.check_intact();
+}
+
+void Predictor::show_features(const model::Node& node) {
+  predictions_.features = node.name;
+  predictions_.kind = PredictionKind::values;
+  predictions_.shape = node.output;
+  predictions_.dtype = DType::f32;
+  predictions_.by_class = predictions_.by_label = predictions_.has_deviations = false;
+  predictions_.quantiles.clear();
+  predictions_.label_separator.clear();
 }
 
 // The rows of an ensemble's mean, or by a threshold. Else the outputs of the one member are the predictions.

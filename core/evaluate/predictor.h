@@ -26,6 +26,7 @@ struct PredictionRequest {
   std::string checkpoint = "last";            // or "best", or a step
   spec::Weights weights = spec::Weights::ema;
   run::MemberNumber member = std::nullopt;  // of an ensemble; none: the mean of all members
+  std::string features = {};  // the path of a layer, whose outputs are asked for in place of predictions; empty: none
   // The probability above which a label is predicted; called once the model is known to take one.
   std::function<double()> threshold = {};
 };
@@ -39,6 +40,7 @@ inline constexpr model::PredictionKind all_prediction_kinds[] = {
 // The content of a file of predictions.
 struct Predictions {
   model::PredictionKind kind = model::PredictionKind::values;
+  std::string features = {};                    // the layer whose outputs they are; empty: predictions
   DType dtype = DType::f32;                     // i32 for classes; f64 for values that need it
   Shape shape;                                  // of one example
   std::vector<std::string> classes;             // the names of the classes; empty if they have only numbers
@@ -81,6 +83,7 @@ class Predictor {
 
  private:
   std::span<const std::byte> combined();
+  void show_features(const model::Node& node);
 
   Predictions predictions_;
   SharedBatches shared_;

@@ -1,5 +1,6 @@
 #include "core/model/prediction.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,10 +29,59 @@ Value classes(Builder& b, const Model& model, Value output, std::optional<std::i
 
 }  // namespace
 
+const Node* node_named(const Model& model, std::string_view path) {
+  const std::vector<const Node*> nodes = model.nodes();
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node* node) { return node->name == path; });
+  return found == nodes.end() ? nullptr : *found;
+}
+
 Shape prediction_shape(const Model& model, PredictionKind kind) {
   Shape shape = model.output;
   if (kind == PredictionKind::classes && is_one_class(model)) shape.pop_back();
   return shape;
+}
+
+namespace {
+
+// What the model gives for a batch of inputs of the program.
+Value outputs_of(Builder& b, const Model& model, AxisSet axes, std::int64_t rows) {
+  const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
+  Shape shape{rows};
+  shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
+  std::optional<Value> lengths;
+  if (model.has_lengths) lengths = b.input(Group::batch, "lengths", {DType::i32, {rows}, axes});
+  Forward forward{b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes}), parameters};
+  forward.lengths = lengths;
+  return apply(b, model, forward);
+}
+
+}  // namespace
+
+Program features_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                         const OpSet& ops, const Node& node) {
+  Program program;
+  program.name = "features";
+  program.mesh = mesh;
+  Builder b(program, ops);
+  std::optional<Value> features;
+  Model watched = model;
+  for_each_node(watched.layers, [&](Node& one) {
+    if (one.name != node.name || one.is_list()) return;  // the lists inside of a layer have its name
+    one.apply = [&features, own = one.apply](const LayerCall& call, Value x) {
+      const Value y = own(call, x);
+      features = y;
+      const std::optional<Lengths>& lengths = call.node.lengths;
+      if (lengths && call.forward.lengths) {
+        features = inside_or(call.b, lengths->at(call.b, *call.forward.lengths), y, 0);
+      }
+      return y;
+    };
+  });
+  outputs_of(b, watched, axes, rows_per_device);
+  const Builder::Scope scope(b, {node.name, node.place});
+  b.output("predictions", cast(b, features.value(), model.dtype));
+  check(program, "building the step of features");
+  return program;
 }
 
 Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
@@ -40,14 +90,7 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   program.name = "prediction";
   program.mesh = mesh;
   Builder b(program, ops);
-  const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
-  Shape shape{rows_per_device};
-  shape.insert(shape.end(), model.input.shape.begin(), model.input.shape.end());
-  std::optional<Value> lengths;
-  if (model.has_lengths) lengths = b.input(Group::batch, "lengths", {DType::i32, {rows_per_device}, axes});
-  Forward forward{b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes}), parameters};
-  forward.lengths = lengths;
-  const Value output = apply(b, model, forward);
+  const Value output = outputs_of(b, model, axes, rows_per_device);
   const Builder::Scope scope(b, {"predictions", model.loss_place});
   switch (kind) {
     case PredictionKind::classes: b.output("predictions", classes(b, model, output, choices)); break;

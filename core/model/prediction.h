@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "core/model/model.h"
 
@@ -14,6 +15,14 @@ enum class PredictionKind : std::uint8_t {
   logits,         // the outputs of the last layer, if the loss is one of classes
   values          // the outputs of the last layer, if the loss is one of numbers
 };
+
+// The node of this path that computes something; null if there is none.
+const Node* node_named(const Model& model, std::string_view path);
+
+// The program of the outputs of a node, as f32: its inputs are those of a prediction step, its output "predictions" is
+// [B, Node::output...]. Behind a sequence with lengths they are zeros.
+Program features_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                         const OpSet& ops, const Node& node);
 
 // The shape of the prediction of one example.
 Shape prediction_shape(const Model& model, PredictionKind kind);
