@@ -91,6 +91,11 @@ setup::Setup shortened(const std::string& config, KernelChoice kernels) {
       set.push_back(std::string("data.source.synthetic_images.") + size);
     }
   }
+  if (config == "signals.yaml") {
+    set.emplace_back("data.source={synthetic_signals: {positions: 30, shortest: 4, train: 120, test: 21}}");
+    set.emplace_back("data.batch_size=16");
+    set.emplace_back("model.layers.2.conv.features=4");
+  }
   setup::Setup setup = setup_of_config(config, set);
   if (config == "fashion_mnist.yaml") {
     // Ten thousand test images a run would take longer than all else.

@@ -126,6 +126,10 @@ class Held final : public declare::Holds<SourceRules, Kind> {
     if constexpr (requires { Kind::learns; }) return Kind::learns;
     return false;
   }
+  bool is_drawn() const override {
+    if constexpr (requires { Kind::is_drawn; }) return Kind::is_drawn;
+    return false;
+  }
   std::vector<std::string> target_names() const override {
     std::vector<std::string> names;
     if constexpr (requires { kind_.target.front().text; }) {

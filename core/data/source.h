@@ -10,8 +10,8 @@
 //
 // Its members say the rest: `validation` and `test` which splits it has (an optional, or a number of examples; else
 // `has_test` does), `on_error` whether it leaves out what cannot be read, `weight` whether examples have weights,
-// `target` the names of its targets, has_lengths() whether they are sequences of different lengths, and a constant
-// `learns` that other splits are read by what the training split has.
+// `target` the names of its targets, has_lengths() whether they are sequences of different lengths; a constant `learns`
+// that other splits are read by what the training split has, and one `is_drawn` that examples are drawn from the seed.
 #pragma once
 
 #include <string>
@@ -46,6 +46,8 @@ class SourceRules {
   // Whether examples are sequences of different lengths.
   virtual bool has_lengths() const = 0;
   virtual bool learns() const = 0;
+  // Whether examples are drawn from data.seed.
+  virtual bool is_drawn() const = 0;
   // Of columns that are the targets; else empty.
   virtual std::vector<std::string> target_names() const = 0;
   virtual Source open(const Opening& opening) const = 0;

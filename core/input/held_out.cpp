@@ -23,7 +23,6 @@
 #include "core/data/file.h"
 #include "core/data/parallel.h"
 #include "core/data/statistics.h"
-#include "core/data/synthetic/synthetic.h"
 #include "core/data/tables/csv_source.h"
 #include "core/data/texts/text_source.h"
 
@@ -167,8 +166,7 @@ std::string name_of_example(const data::Dataset& dataset, std::int64_t example) 
 }
 
 bool are_compared(const data::SourceKind& source) {
-  return source.as<data::TextFiles>() == nullptr && source.as<data::SyntheticLinear>() == nullptr &&
-         source.as<data::SyntheticImages>() == nullptr && source.as<data::SyntheticMasks>() == nullptr;
+  return source.as<data::TextFiles>() == nullptr && !source->is_drawn();
 }
 
 std::map<std::int32_t, std::int64_t> labels_of(const data::Dataset& dataset, const spec::DataSpec& spec) {

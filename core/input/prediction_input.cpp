@@ -123,23 +123,30 @@ bool is_one_example(const Shape& shape, const Shape& trained) {
 // What the run took such arrays for, whatever the type of this one. Those of other sources than npz are pictures.
 data::Channels channels_of_run(const spec::DataSpec& spec, const data::Array& array, const Field& trained) {
   const auto* const npz = spec.source.as<data::Npz>();
-  if (npz == nullptr) return data::Channels::none;
+  if (npz == nullptr) return trained.shape.size() == 2 ? data::Channels::last : data::Channels::none;
   if (npz->channels != data::Channels::automatic) return npz->channels;
   const data::Element element = trained.dtype == DType::u8 ? data::Element::u8 : data::Element::f32;
   return data::channels_of(element, array.shape, trained.dtype == DType::i32).value_or(data::Channels::none);
 }
 
+// The names that arrays of lengths have in the archives of a run; of a source that draws its sequences, `lengths`.
+std::vector<std::string> names_of_lengths(const data::Npz* npz) {
+  if (npz == nullptr) return {"lengths"};
+  std::vector<std::string> names;
+  if (npz->lengths) names.push_back(*npz->lengths);
+  for (const auto* const split :
+       {&npz->train, npz->validation ? &*npz->validation : nullptr, npz->test ? &*npz->test : nullptr}) {
+    if (split != nullptr && !split->lengths.empty()) names.push_back(split->lengths);
+  }
+  return names;
+}
+
 // Of a file of sequences for a model that was trained on sequences of different lengths.
 std::vector<std::int32_t> lengths_of_inputs(const std::string& path, const data::Array& inputs,
                                             const spec::DataSpec& spec) {
-  const auto& npz = *spec.source.as<data::Npz>();
-  if (npz.padding_token) return data::lengths_before_padding(inputs, *npz.padding_token);
-  std::vector<std::string> names;
-  if (npz.lengths) names.push_back(*npz.lengths);
-  for (const auto* const split :
-       {&npz.train, npz.validation ? &*npz.validation : nullptr, npz.test ? &*npz.test : nullptr}) {
-    if (split != nullptr && !split->lengths.empty()) names.push_back(split->lengths);
-  }
+  const auto* const npz = spec.source.as<data::Npz>();
+  if (npz != nullptr && npz->padding_token) return data::lengths_before_padding(inputs, *npz->padding_token);
+  const std::vector<std::string> names = names_of_lengths(npz);
   const std::vector<std::string> there = format_of(path) == Format::npz ? arrays_of(path) : std::vector<std::string>();
   for (const std::string& name : names) {
     if (std::find(there.begin(), there.end(), name) != there.end()) {

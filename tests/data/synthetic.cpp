@@ -167,3 +167,52 @@ TEST_CASE("synthetic sizes out of range are refused before memory is taken", "[d
   const auto tiny = data::make_images({1, 7, 2, 1, 3, 0, 0.0}, 0, data::Split::train);
   CHECK(image(*tiny, 2).pixels.size() == 14);
 }
+
+TEST_CASE("synthetic signals are tones of their class with noise, and zeros behind their lengths", "[data]") {
+  data::SyntheticSignals options;
+  options.positions = 40;
+  options.shortest = 10;
+  options.train = 300;
+  options.noise = 0.1;
+  const auto train = data::make_signals(options, 0, data::Split::train);
+  REQUIRE(train->has_lengths());
+  CHECK(train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 3});
+  const auto read = [](const data::Dataset& dataset, std::int64_t index) {
+    std::vector<float> values(40);
+    std::int32_t label = 0;
+    dataset.read(index, reinterpret_cast<std::byte*>(values.data()), reinterpret_cast<std::byte*>(&label));
+    return std::pair(values, label);
+  };
+  std::int32_t shortest = 40, longest = 0;
+  std::vector<std::int64_t> of_class(4);
+  for (std::int64_t i = 0; i < train->size(); ++i) {
+    const auto [values, label] = read(*train, i);
+    const std::int32_t length = train->length(i);
+    shortest = std::min(shortest, length), longest = std::max(longest, length);
+    ++of_class.at(static_cast<std::size_t>(label));
+    CHECK(std::all_of(values.begin() + length, values.end(), [](float value) { return value == 0; }));
+    // The frequency of the most energy.
+    std::vector<double> energy;
+    for (int k = 1; k <= 4; ++k) {
+      double along = 0, across = 0;
+      for (std::int32_t t = 0; t < length; ++t) {
+        const double angle = 2 * 3.14159265358979 * k / 10 * t,
+                     value = static_cast<double>(values[static_cast<std::size_t>(t)]);
+        along += value * std::cos(angle), across += value * std::sin(angle);
+      }
+      energy.push_back(along * along + across * across);
+    }
+    CHECK(std::max_element(energy.begin(), energy.end()) - energy.begin() == label);
+  }
+  CHECK(shortest == 10);
+  CHECK(longest == 40);
+  for (const std::int64_t count : of_class) CHECK((count > 50 && count < 100));
+  const auto test = data::make_signals(options, 0, data::Split::test);
+  CHECK(read(*train, 7) == read(*data::make_signals(options, 0, data::Split::train), 7));
+  CHECK_FALSE(read(*train, 7) == read(*test, 7));
+  CHECK_FALSE(read(*train, 7) == read(*data::make_signals(options, 1, data::Split::train), 7));
+  options.shortest.reset();
+  CHECK_FALSE(data::make_signals(options, 0, data::Split::train)->has_lengths());
+  options.shortest = 41;
+  CHECK_THROWS_AS(data::make_signals(options, 0, data::Split::train), Error);
+}

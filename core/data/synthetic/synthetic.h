@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/data/opening.h"
@@ -10,6 +11,7 @@
 namespace pmaptrain::data {
 
 struct SyntheticLinear {
+  static constexpr bool is_drawn = true;
   static constexpr bool has_test = false;
   std::int64_t features = 5;
   std::int64_t examples_per_device = 100;
@@ -19,6 +21,7 @@ struct SyntheticLinear {
   Source open(const Opening& opening) const;
 };
 struct SyntheticImages {
+  static constexpr bool is_drawn = true;
   std::int64_t height = 32, width = 32, channels = 3, classes = 10;
   std::int64_t train = 50000, test = 10000;
   double noise = 0.3;
@@ -27,11 +30,25 @@ struct SyntheticImages {
   Source open(const Opening& opening) const;
 };
 struct SyntheticMasks {
+  static constexpr bool is_drawn = true;
   std::int64_t height = 64, width = 64, channels = 1;
   std::int64_t train = 2000, test = 500;
   double noise = 0.1;
 
   static Declaration<SyntheticMasks> declaration();
+  Source open(const Opening& opening) const;
+};
+
+struct SyntheticSignals {
+  static constexpr bool is_drawn = true;
+  std::int64_t positions = 64;
+  std::optional<std::int64_t> shortest;
+  std::int64_t classes = 4;
+  std::int64_t train = 4000, test = 1000;
+  double noise = 2.0;
+
+  static Declaration<SyntheticSignals> declaration();
+  bool has_lengths() const { return shortest.value_or(positions) < positions; }
   Source open(const Opening& opening) const;
 };
 
@@ -54,5 +71,12 @@ std::shared_ptr<const Dataset> make_images(const SyntheticImages& options, std::
 // An image has two to four discs and rectangles of random size, place and brightness; the later cover the earlier. The
 // brightness does not tell the class. Noise as in make_images().
 std::shared_ptr<const Dataset> make_masks(const SyntheticMasks& options, std::uint64_t seed, Split split);
+
+// Signals f32[positions,1] with uniform labels k of 0 to classes - 1: sin(2π · ((k + 1) / (2 · (classes + 1)) · t +
+// phase) with a random phase, plus normal noise. With `shortest` the lengths are uniform, and behind them are zeros.
+// The best decision for a signal of T positions, which takes the frequency of the most energy, is right with the
+// probability Σₙ (-1)ⁿ · C(classes - 1, n) / (n + 1) · exp(-n / (n + 1) · T / (4 · noise²)), for n = 0 to classes - 1
+// (Proakis, "Digital Communications", on noncoherent orthogonal signals).
+std::shared_ptr<const Dataset> make_signals(const SyntheticSignals& options, std::uint64_t seed, Split split);
 
 }  // namespace pmaptrain::data

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/data/synthetic/synthetic.h"
 #include "core/spec/bind/bind.h"
 #include "core/spec/bind/variables.h"
 #include "core/spec/keys.h"
@@ -16,11 +15,6 @@ namespace pmaptrain::spec {
 namespace {
 
 using Kind = Node::Kind;
-
-bool is_synthetic(const data::SourceKind& source) {
-  return source.as<data::SyntheticLinear>() != nullptr || source.as<data::SyntheticImages>() != nullptr ||
-         source.as<data::SyntheticMasks>() != nullptr;
-}
 
 class EnsembleBinder {
  public:
@@ -112,7 +106,7 @@ class EnsembleBinder {
         Varied& varied = ensemble.vary.emplace_back();
         varied.path = variable->path;
         varied.place = place_of(key);
-        if (variable->path == "data.seed" && is_synthetic(data)) {
+        if (variable->path == "data.seed" && data && data->is_drawn()) {
           reporter_.report(key, "data.seed draws the examples of synthetic data, so each member would have other data",
                            "leave data.seed out of vary: members share the data and its order");
         }
