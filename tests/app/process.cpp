@@ -107,7 +107,32 @@ bool Process::running() const {
   return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
+// What each thread of a process waits for, and what the process has said, for the failure of a case.
+std::string Process::where_it_is() const {
+  std::string text = errors() + read_text(folder_ / "out");
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    text += task.path().filename().string();
+    for (const char* const file : {"comm", "wchan", "syscall", "status"}) {
+      text += " " + read_text(task.path() / file);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 Finished Process::wait() {
+  // A process that never ends fails its case with what it does, before the limit on the time of all cases ends them.
+  const auto begin = std::chrono::steady_clock::now();
+  const auto waited = [&] { return std::chrono::steady_clock::now() - begin; };
+  while (running() && waited() < std::chrono::seconds(200)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(waited() < std::chrono::milliseconds(100) ? 1 : 5));
+  }
+  if (running()) {
+    const std::string where = where_it_is();
+    ::kill(pid_, SIGKILL);
+    FAIL_CHECK("the process does not end: " << where);
+  }
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;

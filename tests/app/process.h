@@ -59,9 +59,11 @@ class Process {
   // Waits until a signal that was sent is no longer pending: its handler runs, or is the next thing that does.
   bool wait_for_delivery(int signal) const;
   bool running() const;
+  // Waits until it ends. After 200 s it is killed, and the case fails with what its threads wait for.
   Finished wait();
 
  private:
+  std::string where_it_is() const;
   void start(std::vector<std::string> all, int ignored, const std::filesystem::path& directory, const Onto& onto = {});
 
   TemporaryFolder folder_;
