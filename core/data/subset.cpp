@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,38 @@ class OfLengths : public Subset {
   std::int32_t ignored_;
 };
 
+class FirstPositions final : public Subset {
+ public:
+  FirstPositions(const std::shared_ptr<const Dataset>& whole, std::int64_t count, bool by_position)
+      : Subset(whole, whole->size()),
+        input_(first_of(whole->input(), count)),
+        target_(by_position ? first_of(whole->target(), count) : whole->target()),
+        whole_input_(whole->input().bytes()),
+        whole_target_(by_position ? whole->target().bytes() : 0) {}
+
+  Field input() const override { return input_; }
+  Field target() const override { return target_; }
+  void read(std::int64_t index, std::byte* input, std::byte* target) const override {
+    thread_local std::vector<std::byte> inputs, targets;
+    inputs.resize(input != nullptr ? whole_input_ : 0);
+    targets.resize(whole_target_);
+    Subset::read(index, input != nullptr ? inputs.data() : nullptr, targets.empty() ? target : targets.data());
+    if (!inputs.empty()) std::memcpy(input, inputs.data(), input_.bytes());
+    if (!targets.empty()) std::memcpy(target, targets.data(), target_.bytes());
+  }
+
+ private:
+  static Field first_of(Field field, std::int64_t count) {
+    assert(count <= field.shape.front());
+    field.shape.front() = count;
+    return field;
+  }
+  std::int64_t index_in_whole(std::int64_t index) const override { return index; }
+
+  Field input_, target_;
+  std::size_t whole_input_, whole_target_;  // bytes that are read of each; no targets unless they are by position
+};
+
 using Indices = std::shared_ptr<const std::vector<std::int64_t>>;  // ascending
 
 class Taken : public Subset {
@@ -182,6 +215,11 @@ std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> data
   targets = targets && dataset->target().dtype == DType::f32 && numel(dataset->target().shape) > 0;
   if (!inputs && !targets) return dataset;
   return std::make_shared<Exact>(dataset, inputs, targets);
+}
+
+std::shared_ptr<const Dataset> first_positions(const std::shared_ptr<const Dataset>& dataset, std::int64_t count,
+                                               bool by_position) {
+  return std::make_shared<FirstPositions>(dataset, count, by_position);
 }
 
 std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,

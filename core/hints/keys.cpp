@@ -149,6 +149,8 @@ constexpr HintRow key_rows[] = {
      "gradient_accumulation_steps gradient_accumulation accumulate_grad_batches accumulate_gradients accumulate "
      "accumulation accumulate_steps accumulation_steps grad_accum grad_accum_steps num_microbatches every_k_schedule",
      "data.microbatches", "The batch is computed in so many parts, and their gradients are added"},
+    {"key", "group_by_length sort_by_length bucket_size length_grouped_batches", "data.bucket_by_length",
+     "It takes the number of batches in each window that is sorted: bucket_by_length: 50"},
     {"key",
      "pretrained pretrained_model pretrained_path pretrained_weights from_pretrained init_from load_from restore_from "
      "finetune_from fine_tune",

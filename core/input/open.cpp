@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/file.h"
@@ -222,10 +224,18 @@ data::Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, s
   return shuffle ? data::Sampler::shuffled(examples, seed_of(spec, seed)) : data::Sampler::in_order(examples);
 }
 
-Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const data::Dataset& train) {
+Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const data::Dataset& train, std::int64_t batch) {
   const std::uint64_t own = seed_of(spec, seed);
-  Stream stream(training_sampler(spec, seed, train.size()),
-                augment::Augmenter(spec.augment, train.input(), own, train.target(), spec.ignored_label),
+  const auto order = [&] {
+    if (!spec.bucket_by_length) return training_sampler(spec, seed, train.size());
+    // With the order of an epoch, and the lengths once more, sorted.
+    demand_memory(product_of(static_cast<std::size_t>(train.size()), 2 * sizeof(std::int32_t) + sizeof(std::int64_t)),
+                  "data.bucket_by_length");
+    std::vector<std::int32_t> lengths(static_cast<std::size_t>(train.size()));
+    for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = train.length(static_cast<std::int64_t>(i));
+    return data::Sampler::by_length(std::move(lengths), own, batch, *spec.bucket_by_length);
+  };
+  Stream stream(order(), augment::Augmenter(spec.augment, train.input(), own, train.target(), spec.ignored_label),
                 augment::Mixer(spec.augment, train.input(), own));
   if (spec.shuffle && train.offsets() > 1) stream.draw_offsets(train.offsets(), own);
   return stream;

@@ -30,7 +30,8 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
 // The order of the training examples: shuffled, unless the config has `shuffle: false` or `batch_size: all`. With one
 // batch of all examples, shuffling does not change the gradient, and file order allows the loader to reuse the batch.
 data::Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples);
-// The training examples in that order, with the changes of `augment`, which open() has checked.
-Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const data::Dataset& train);
+// The training examples in that order, or by bucket_by_length in batches of `batch` examples, with the changes of
+// `augment`, which open() has checked.
+Stream training_stream(const spec::DataSpec& spec, std::uint64_t seed, const data::Dataset& train, std::int64_t batch);
 
 }  // namespace pmaptrain::input

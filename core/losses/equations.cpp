@@ -36,10 +36,10 @@ Value position_mean(Builder& b, Value values, std::optional<std::int64_t> ignore
   return ignored_label ? values : feature_mean(b, values);
 }
 
-Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label) {
+Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label, std::int64_t positions) {
   const Shape shape = b.type(labels).shape;
   if (shape.size() > 1) {
-    const Value share = div(b, weights, static_cast<double>(numel(Shape(shape.begin() + 1, shape.end()))));
+    const Value share = div(b, weights, static_cast<double>(positions));
     weights = broadcast_along(b, share, shape, 0);
   }
   const Value ignored = b.emit(ops::Eq{}, {labels, scalar_like(b, labels, static_cast<double>(ignored_label))});

@@ -26,8 +26,8 @@ Value feature_mean(Builder& b, Value values);
 Value position_mean(Builder& b, Value values, std::optional<std::int64_t> ignored_label);
 
 // `weights` [B], or [B, T...], of examples with these labels: 0 where the label is ignored. Of sequences each position
-// has its share of the weight of its example.
-Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label);
+// has its share of the weight of its example: one of `positions`.
+Value counting_weights(Builder& b, Value weights, Value labels, std::int64_t ignored_label, std::int64_t positions);
 
 // output - targets, in the output's element type.
 Value difference(Builder& b, Value output, Value targets);

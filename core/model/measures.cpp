@@ -54,7 +54,7 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     // Statistics of layers are of all examples, also of those without a label that counts.
     const Value examples = model.weighted ? cast(b, is_example, model.dtype) : rows.weights;
     if (const std::optional<std::int64_t> ignored = model.ignored_label()) {
-      rows.weights = counting_weights(b, rows.weights, targets, *ignored);
+      rows.weights = counting_weights(b, rows.weights, targets, *ignored, model.labels_of_example());
       rows.count = b.emit(ops::Gt{}, {rows.weights, scalar_like(b, rows.weights, 0.0)});
       // A label that does not count need not be a class, as whose number losses and metrics use it.
       targets = select(b, rows.count, targets, scalar_like(b, targets, 0.0));

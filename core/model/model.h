@@ -51,6 +51,11 @@ struct Options {
 struct Model : losses::Objective {
   Field input;
   bool has_lengths = false;  // whether inputs are sequences of different lengths
+  // The positions of the whole sequences where this is the model of their first ones (setup::ShorterTraining), whose
+  // sums over an epoch are added to those of whole ones. 0: these are whole.
+  std::int64_t whole_positions = 0;
+  // Of how many labels an example's weight is the sum.
+  std::int64_t labels_of_example() const { return whole_positions > 0 ? whole_positions : numel(target.shape); }
   std::optional<FieldStatistics> normalize;
   Place normalize_place;
   std::vector<Node> layers;           // applied in order

@@ -61,7 +61,8 @@ Value gathered_rows(Builder& b, const Model& model, Value output, Value probabil
   const Value classes = predicted_class(b, output, class_decision(model));
   if (layout.positions > 1 || model.has_sequences()) return rows_of_positions(b, model, classes, targets, mask);
   const std::optional<std::int64_t> ignored = model.ignored_label();
-  const Value weight = columns(b, ignored ? counting_weights(b, mask, targets, *ignored) : mask, 1);
+  const Value weight =
+      columns(b, ignored ? counting_weights(b, mask, targets, *ignored, model.labels_of_example()) : mask, 1);
   const Value actual = columns(b, true_class(b, targets), 1);
   const Value predicted = columns(b, classes, 1);
   return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, probabilities, DType::f32)});

@@ -13,6 +13,7 @@
 #include "core/base/wrap.h"
 #include "core/report/json.h"
 #include "core/report/memory_report.h"
+#include "core/report/padding.h"
 #include "core/report/process_division.h"
 #include "core/report/sharding.h"
 #include "core/run/records/lines.h"
@@ -343,11 +344,13 @@ std::string validate_text(const setup::Setup& setup, const ValidateReport& repor
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec), width) + "\n";
   const bool shared = setup::training_streams(setup).size() == 1;
   out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
+  out += padding_text(setup);
   out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
-  out += "each step: " + flops_text(report.cost.flops) + " over the whole mesh\n" + wire_text(report) + "\n";
+  out += std::string("each step: ") + (setup.shorter.empty() ? "" : "at most ") + flops_text(report.cost.flops) +
+         " over the whole mesh\n" + wire_text(report) + "\n";
   out += sharding_text(setup, report.processes, report.memory.gpus > 0);
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
@@ -405,6 +408,8 @@ std::string validate_json(const setup::Setup& setup, const ValidateReport& repor
     json["lengths"] = {{"dtype", to_string(field_of_lengths.dtype)},
                        {"shape", layout_of(rows, field_of_lengths, false).shape}};
   }
+  for (const setup::ShorterTraining& shorter : setup.shorter) json["padded_to"].push_back(shorter.positions);
+  if (!setup.shorter.empty()) json["padded_to"].push_back(input.shape.front());
   json["steps"] = setup.timetable.steps;
   json["steps_per_epoch"] = batch.steps_per_epoch;
   json["examples_skipped_per_epoch"] = batch.skipped_per_epoch;

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/data/one_hot.h"
+#include "core/input/batches/padded_sizes.h"
 #include "core/input/open.h"
 #include "core/kernel/in_f32.h"
 #include "core/losses/softmax_cross_entropy.h"
@@ -18,6 +19,7 @@
 #include "core/setup/initial_advice.h"
 #include "core/setup/initialize.h"
 #include "core/setup/options.h"
+#include "core/setup/plan.h"
 #include "core/setup/programs.h"
 #include "core/setup/resident.h"
 #include "core/setup/statistics_advice.h"
@@ -125,7 +127,8 @@ std::map<Course, std::vector<std::int64_t>> by_course(const Setup& setup, const 
     if (const auto& plateau = spec.optimizer.reduce_on_plateau) course.plateau_factor = plateau->factor;
     if (initial.varies_by_member()) course.initial_member = m;
     if (initial.draws() || !setup.model.drawing_layers().empty()) course.seed = spec.seed;
-    if (input::training_stream(spec.data, spec.seed, *setup.source.train).is_random()) {
+    if (spec.data.bucket_by_length ||
+        input::training_stream(spec.data, spec.seed, *setup.source.train, setup.batch.global).is_random()) {
       course.data_seed = input::seed_of(spec.data, spec.seed);
     }
     found[course].push_back(m);
@@ -204,6 +207,31 @@ std::shared_ptr<const MixedTraining> mixed_training(const Setup& setup) {
   return std::make_shared<MixedTraining>(MixedTraining{std::move(examples), std::move(of_mixed)});
 }
 
+// Batches of one step are of one size, so they have the same sequences for all members.
+void check_buckets(const Setup& setup) {
+  const spec::DataSpec& data = setup.member_spec().data;
+  if (!data.bucket_by_length || training_streams(setup).size() == 1) return;
+  throw Error(ExitStatus::usage,
+              Diagnostic{"config",
+                         data.bucket_by_length_place,
+                         "bucket_by_length pads the batches of a step to one length, and members that draw their order "
+                         "from seeds of their own have other sequences in it",
+                         "leave data.seed out of ensemble.vary, so that all members have one order, or remove "
+                         "bucket_by_length",
+                         {}});
+}
+
+// A warning where no step is shorter than the arrays; else empty.
+std::string nothing_is_shorter(const Setup& setup) {
+  const spec::DataSpec& data = setup.member_spec().data;
+  if (!data.bucket_by_length || !setup.shorter.empty()) return "";
+  const std::string all = std::to_string(setup.model.input.shape.front()) + " positions";
+  return "data.bucket_by_length" + in_parentheses(data.bucket_by_length_place) + " makes no step shorter: " +
+         (input::padded_sizes(*setup.source.train).empty()
+              ? "even among the quarter of the sequences that are shortest, one has nearly all " + all
+              : "a layer needs more positions than the shorter sequences have; the arrays have " + all);
+}
+
 }  // namespace
 
 Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, const data::Encoding* continued,
@@ -246,7 +274,9 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
   setup.timetable.schedule_steps = origin.steps;
   setup.members = make_members(setup, origin.began);
   check_statistics(setup);
+  check_buckets(setup);
   make_programs(setup);
+  if (std::string warning = nothing_is_shorter(setup); !warning.empty()) setup.warnings.push_back(std::move(warning));
   check_selection(setup);
   if (std::string note = best_model_not_kept(spec.train); !note.empty()) setup.source.notes.push_back(std::move(note));
   if (std::string warning = missing_instructions(spec.mesh, setup.model); !warning.empty()) {

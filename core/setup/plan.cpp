@@ -98,14 +98,28 @@ Source run_source(const Setup& setup, bool private_copies) {
   source.private_copies = private_copies || setup.timetable.verify_every > 0;
   source.members = spec::members(setup.spec());
   const std::vector<input::Stream> streams = training_streams(setup);
-  source.entries.push_back({"train", setup.training, input::batches_in_memory(streams.front(), setup.batch),
-                            streams.size() > 1, true, setup.training_work});
+  // Steps of different sizes are submitted one by one.
+  const bool in_groups = setup.shorter.empty(), by_member = streams.size() > 1;
+  const int batches = input::batches_in_memory(streams.front(), setup.batch);
+  source.entries.push_back({"train", setup.training, batches, by_member, in_groups, setup.training_work});
   for (const EvaluationPlan& plan : setup.evaluations) {
     source.entries.push_back({source.entries.size() == evaluate_entry ? "evaluate" : "evaluate_test", plan.program,
                               input::batches_in_memory(data::Sampler::in_order(plan.batch.dataset), plan.batch), false,
                               false, plan.work});
   }
+  for (const ShorterTraining& shorter : setup.shorter) {
+    source.entries.push_back(
+        {"train_" + std::to_string(shorter.positions), shorter.program, batches, by_member, in_groups, shorter.work});
+  }
   return source;
+}
+
+std::vector<std::size_t> training_entries(const Setup& setup) {
+  std::vector<std::size_t> entries{train_entry};
+  for (std::size_t i = 0; i < setup.shorter.size(); ++i) {
+    entries.push_back(evaluate_entry + setup.evaluations.size() + i);
+  }
+  return entries;
 }
 
 Source step_source(const Setup& setup) {
@@ -120,14 +134,17 @@ PlannedSource plan_run(const Setup& setup, bool private_copies, KernelChoice ker
 }
 
 std::vector<input::Stream> training_streams(const Setup& setup) {
-  std::vector<input::Stream> streams;
   std::set<std::uint64_t> seeds;
   for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
     const spec::Spec& spec = setup.member_spec(m);
     seeds.insert(input::seed_of(spec.data, spec.seed));
-    streams.push_back(input::training_stream(spec.data, spec.seed, *setup.source.train));
   }
-  if (seeds.size() == 1 || !streams.front().is_random()) streams.resize(1, streams.front());
+  std::vector<input::Stream> streams;
+  for (std::int64_t m = 0; m < spec::members(setup.spec()); ++m) {
+    const spec::Spec& spec = setup.member_spec(m);
+    streams.push_back(input::training_stream(spec.data, spec.seed, *setup.source.train, setup.batch.global));
+    if (seeds.size() == 1 || !streams.front().is_random()) break;
+  }
   return streams;
 }
 

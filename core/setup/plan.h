@@ -29,12 +29,16 @@ PlannedSource plan_source(const spec::MeshSpec& mesh, Source source, KernelChoic
 // The entries of a run. The entries of evaluations are in the order of Setup::evaluations.
 inline constexpr std::size_t train_entry = 0, evaluate_entry = 1, evaluate_test_entry = 2;
 
+// The entries of training by the size of a batch (input::Batch): train_entry, and those of Setup::shorter, which are
+// the last ones.
+std::vector<std::size_t> training_entries(const Setup& setup);
+
 // "4 workers"; for a backend that auto chose, "1 worker (backend cpu, taken by auto: there is no NVIDIA driver)".
 std::string workers_text(const PlannedSource& of, const Processes& processes = {});
 
 // The programs of a run, for all members: "train"; "evaluate" if it evaluates a split, and "evaluate_test" if it
-// evaluates two. `private_copies`: see Source::private_copies; a config that compares replicas (train.verify_replicas)
-// has them anyway.
+// evaluates two; "train_64" for each of Setup::shorter. `private_copies`: see Source::private_copies; a config that
+// compares replicas (train.verify_replicas) has them anyway.
 Source run_source(const Setup& setup, bool private_copies = false);
 // Only the training program, with one batch, for measurements.
 Source step_source(const Setup& setup);

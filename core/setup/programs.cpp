@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "core/analysis/cost.h"
+#include "core/data/subset.h"
 #include "core/graph/passes.h"
 #include "core/input/batches/batch.h"
+#include "core/input/batches/padded_sizes.h"
 #include "core/input/open.h"
 #include "core/ops/all.h"
 #include "core/passes/pipeline.h"
@@ -16,6 +18,52 @@ namespace {
 
 step::EpochSums epoch_of(const BatchPlan& batch) {
   return batch.steps_per_epoch == 1 ? step::EpochSums::last_step : step::EpochSums::all_steps;
+}
+
+// The program of a step of `model`, simplified; see Entry for `work`.
+struct TrainingProgram {
+  std::shared_ptr<const Program> program;
+  step::StepRoles roles;
+  double work = 0;
+};
+
+TrainingProgram training_program(const Setup& setup, const model::Model& model, const step::Optimizer& optimizer) {
+  const model::BatchShape rows{setup.batch.rows_per_device, setup.batch.microbatches};
+  step::StepProgram step = step::step_program(model, setup.step, optimizer, rows, all_ops(), epoch_of(setup.batch));
+  TrainingProgram made{std::make_shared<const Program>(optimize(std::move(step.program))), std::move(step.roles), 0};
+  if (setup.member_spec().fsdp() != nullptr || model.has_remat()) {
+    step::StepOptions plain = setup.step;
+    plain.sharding = {};
+    made.work = work_of(optimize(step::train_program(model.without_remat(), plain, optimizer, rows, all_ops(),
+                                                     step::Stage::final, epoch_of(setup.batch))));
+  }
+  return made;
+}
+
+// With bucket_by_length: programs for fewer positions. A model whose layers need more positions, such as take: 40, has
+// none for so few.
+void make_shorter_programs(Setup& setup) {
+  setup.shorter.clear();
+  const spec::Spec& spec = setup.member_spec();
+  if (!spec.data.bucket_by_length) return;
+  const std::shared_ptr<const data::Dataset>& train = setup.training_examples();
+  for (const std::int64_t positions : input::padded_sizes(*train)) {
+    std::shared_ptr<const data::Dataset> examples =
+        data::first_positions(train, positions, setup.training_model().has_padding);
+    std::optional<model::Model> model;
+    try {
+      model = model_of(spec, setup.source, *examples);
+    } catch (const Error&) {
+      continue;
+    }
+    if (model->has_padding) model->whole_positions = train->input().shape.front();
+    step::Optimizer optimizer = setup.optimizer();
+    for (step::ParameterOptions& own : optimizer.parameter_options) {
+      if (own.tokens > 0) own.tokens = setup.batch.rows() * numel(model->input.shape);
+    }
+    TrainingProgram training = training_program(setup, *model, optimizer);
+    setup.shorter.push_back({positions, std::move(examples), std::move(training.program), training.work});
+  }
 }
 
 }  // namespace
@@ -29,19 +77,11 @@ Program optimize(Program program) {
 void make_programs(Setup& setup) {
   const spec::Spec& spec = setup.member_spec();
   setup.step = step_options(spec);
-  step::StepProgram step =
-      step::step_program(setup.training_model(), setup.step, setup.optimizer(),
-                         {setup.batch.rows_per_device, setup.batch.microbatches}, all_ops(), epoch_of(setup.batch));
-  setup.training = std::make_shared<const Program>(optimize(std::move(step.program)));
-  setup.roles = std::move(step.roles);
-  setup.training_work = 0;
-  if (const model::Model& model = setup.training_model(); spec.fsdp() != nullptr || model.has_remat()) {
-    step::StepOptions plain = setup.step;
-    plain.sharding = {};
-    setup.training_work = work_of(optimize(step::train_program(model.without_remat(), plain, setup.optimizer(),
-                                                               {setup.batch.rows_per_device, setup.batch.microbatches},
-                                                               all_ops(), step::Stage::final, epoch_of(setup.batch))));
-  }
+  TrainingProgram training = training_program(setup, setup.training_model(), setup.optimizer());
+  setup.training = std::move(training.program);
+  setup.training_work = training.work;
+  setup.roles = std::move(training.roles);
+  make_shorter_programs(setup);
   setup.evaluations.clear();
   if (setup.timetable.eval_every == 0) return;
   const model::Weights weights = model::weights_of(spec.train.ema);

@@ -43,6 +43,7 @@ std::optional<std::size_t> free_for_data(const Setup& setup) {
 std::string changes_by_epoch(const spec::DataSpec& data, const data::Dataset& train) {
   if (!data.augment.empty()) return "augmentation is computed on the host";
   if (train.offsets() > 1) return "each epoch has windows of its own";
+  if (data.bucket_by_length) return "steps have sequences of different lengths";
   return "";
 }
 

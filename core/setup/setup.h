@@ -66,6 +66,14 @@ struct MixedTraining {
   model::Model model;
 };
 
+// The training program for steps whose sequences all end by position `positions`.
+struct ShorterTraining {
+  std::int64_t positions = 0;
+  std::shared_ptr<const data::Dataset> examples;  // those of training, up to that position
+  std::shared_ptr<const Program> program;         // simplified; it has the inputs and outputs of Setup::training
+  double work = 0;                                // see Entry
+};
+
 // Model, batch and programs are those of one member, and all members of an ensemble share them. They are made for the
 // member's mesh, as if it were trained alone.
 struct Setup {
@@ -80,6 +88,7 @@ struct Setup {
   std::vector<std::string> warnings;        // keys without effect for this data, or with little effect on this machine
   std::shared_ptr<const Program> training;  // simplified
   double training_work = 0;                 // see Entry
+  std::vector<ShorterTraining> shorter;     // with data.bucket_by_length; in ascending order of their positions
   step::StepRoles roles;                    // of its inputs and outputs
   // The first split is evaluated at train.eval_every: validation if there is one, else test. If there are both, test is
   // the second, and is evaluated at the end. Empty without such a split, or if eval_every is never.

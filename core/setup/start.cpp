@@ -83,6 +83,17 @@ std::vector<input::BatchBuffers> batch_slots(Module& module, std::size_t entry, 
   return slots;
 }
 
+std::vector<input::Shorter> shorter_batches(Module& module, const Setup& setup) {
+  std::vector<input::Shorter> all;
+  const std::vector<std::size_t> entries = training_entries(setup);
+  for (std::size_t i = 0; i < setup.shorter.size(); ++i) {
+    const ShorterTraining& shorter = setup.shorter[i];
+    all.push_back(
+        {shorter.positions, shorter.examples, batch_slots(module, entries[i + 1], *shorter.examples, setup.batch)});
+  }
+  return all;
+}
+
 void set_initial_values(Module& module, const Setup& setup, const run::Checkpoint* checkpoint) {
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/input/batches/loader.h"
 #include "core/setup/plan.h"
 
 namespace pmaptrain::run {
@@ -22,6 +23,9 @@ std::vector<input::Stream> training_streams(const Setup& setup, const Module& mo
 // sizes.
 std::vector<input::BatchBuffers> batch_slots(Module& module, std::size_t entry, const data::Dataset& dataset,
                                              const BatchPlan& batch);
+
+// The datasets and the memory of Setup::shorter.
+std::vector<input::Shorter> shorter_batches(Module& module, const Setup& setup);
 
 // Sets every parameter, state input and hyper input of the training program, the module's first entry, for each member
 // that this process has.

@@ -72,6 +72,7 @@ struct DataSpec {
   BatchSize batch_size;
   Remainder remainder = Remainder::drop;
   bool shuffle = true;
+  std::optional<std::int64_t> bucket_by_length;  // windows of so many batches are sorted by length
   std::int64_t microbatches = 1;
   std::optional<ValidationShare> validation;
   Limit limit;
@@ -88,7 +89,7 @@ struct DataSpec {
   bool balances_classes = false;               // the loss takes the class weights that balance the training split
   bool balances_positives = false;             // the loss takes the positive weights that do
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
-      validation_place;
+      validation_place, bucket_by_length_place;
   std::vector<PathAt> files;  // of the source, in the order of its keys
 };
 

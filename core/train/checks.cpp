@@ -8,7 +8,7 @@
 namespace pmaptrain::train {
 
 // If several members have a step that was not finite, one of them alone is replayed, because a replay takes seconds.
-void Checks::nonfinite(std::int64_t step, const Repeat& repeat) {
+void Checks::nonfinite(std::int64_t step, std::size_t entry, const Repeat& repeat) {
   // Of copies that differ, those of one process alone may say that a step was not finite.
   if (private_copies_ && agreement_.processes().placement.processes > 1) replicas(step);
   bool replays = true;
@@ -23,13 +23,14 @@ void Checks::nonfinite(std::int64_t step, const Repeat& repeat) {
     // The steps after the bad one have overwritten its measures in the module, so the bad step runs again.
     const std::int64_t bad = *member.guards.good_steps() + 1;
     try {
-      if (bad < step) repeat(bad, {&number, 1});
+      report_.read_outputs_of(bad < step ? repeat(bad, {&number, 1}) : entry);
       report_.note_undone_step(bad, number);
     } catch (const FailedElsewhere&) {
       throw;
     } catch (const Error&) {  // the data can no longer be read; the guard's finding matters more
     }
   }
+  report_.read_outputs_of(entry);
 }
 
 void Checks::loss_spikes(std::int64_t step) {

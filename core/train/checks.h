@@ -19,10 +19,11 @@ class Checks {
   Checks(const setup::Setup& setup, Members& members, RunReport& report, Agreement& agreement, bool private_copies)
       : setup_(setup), members_(members), report_(report), agreement_(agreement), private_copies_(private_copies) {}
 
-  // Runs a step again for these members, to restore its outputs (Pacing::repeat).
-  using Repeat = std::function<void(std::int64_t step, std::span<const std::int64_t> members)>;
-  // Each check looks at the members that have not finished, after `step`; all processes call it together.
-  void nonfinite(std::int64_t step, const Repeat& repeat);
+  // Runs a step again for these members, to restore its outputs, and returns its entry (Pacing::repeat).
+  using Repeat = std::function<std::size_t(std::int64_t step, std::span<const std::int64_t> members)>;
+  // Each check looks at the members that have not finished, after `step`, which was one of `entry`; all processes call
+  // it together.
+  void nonfinite(std::int64_t step, std::size_t entry, const Repeat& repeat);
   void loss_spikes(std::int64_t step);
   void replicas(std::int64_t step);
   void all_skipped(std::int64_t step);

@@ -19,11 +19,10 @@ LiveMeasures::LiveMeasures(const model::Model& model, const step::StepRoles& rol
     : is_wanted_(std::any_of(consumers.begin(), consumers.end(),
                              [](const run::Consumer* consumer) { return consumer->wants_live_measures(); })),
       model_(model),
-      module_(module) {
-  for (const std::size_t mean : roles.means) {
-    means_.push_back(module.output(setup::train_entry, mean));
-    member_bytes_ += module.slice_bytes(means_.back());
-  }
+      module_(module),
+      roles_(roles.means) {
+  for (const std::size_t mean : roles_) member_bytes_ += module.slice_bytes(module.output(setup::train_entry, mean));
+  means_.reserve(roles_.size());
   const auto members = static_cast<std::size_t>(module.source().members);
   bytes_.resize(members * member_bytes_);
   members_.reserve(members);
@@ -37,7 +36,7 @@ LiveMeasures::~LiveMeasures() {
   }
 }
 
-run::Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
+run::Measures LiveMeasures::submitted(std::size_t entry, std::span<const std::int64_t> members) {
   run::Measures arrived;
   if (!is_wanted_) return arrived;
   if (pending_ && module_.done(*pending_)) {
@@ -47,12 +46,14 @@ run::Measures LiveMeasures::submitted(std::span<const std::int64_t> members) {
   const Clock::time_point now = coarse_now();
   if (!pending_ && seconds_between(asked_, now) >= interval) {
     asked_ = now;
-    read(members);
+    read(entry, members);
   }
   return arrived;
 }
 
-void LiveMeasures::read(std::span<const std::int64_t> members) {
+void LiveMeasures::read(std::size_t entry, std::span<const std::int64_t> members) {
+  means_.clear();
+  for (const std::size_t mean : roles_) means_.push_back(module_.output(entry, mean));
   members_.clear();
   std::ranges::copy_if(members, std::back_inserter(members_),
                        [&](std::int64_t member) { return module_.member_share().has(member); });

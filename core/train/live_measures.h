@@ -27,20 +27,21 @@ class LiveMeasures {
   LiveMeasures(const LiveMeasures&) = delete;
   LiveMeasures& operator=(const LiveMeasures&) = delete;
 
-  // Called after a step of these members was submitted. Reads its measures if it is time to. Returns measures that have
-  // arrived since the last call, for several members the medians of those that this process has; empty if none have
-  // arrived.
-  run::Measures submitted(std::span<const std::int64_t> members);
+  // Called after a step of these members was submitted, of this entry of the module. Reads its measures if it is time
+  // to. Returns measures that have arrived since the last call, for several members the medians of those that this
+  // process has; empty if none have arrived.
+  run::Measures submitted(std::size_t entry, std::span<const std::int64_t> members);
 
  private:
-  void read(std::span<const std::int64_t> members);
+  void read(std::size_t entry, std::span<const std::int64_t> members);
   run::Measures medians() const;
 
   const bool is_wanted_;
   const model::Model& model_;
   Module& module_;
-  std::vector<Handle> means_;     // outputs of the step: the means of the parts of measures
-  std::vector<std::byte> bytes_;  // where the module writes the means of all members
+  std::vector<std::size_t> roles_;  // outputs of a step: the means of the parts of measures
+  std::vector<Handle> means_;       // the same, of the entry that is read
+  std::vector<std::byte> bytes_;    // where the module writes the means of all members
   std::size_t member_bytes_ = 0;
   std::vector<std::int64_t> members_;  // the members of the read in progress
   std::optional<Ticket> pending_;

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/setup/plan.h"
 
 namespace pmaptrain::train {
 
+int steps_in_group(const Module& module) {
+  return module.source().entries[setup::train_entry].in_groups ? module.steps_per_group(setup::train_entry) : 1;
+}
+
 int batches_in_use(const Module& module) {
   const int groups = std::clamp(module.source().entries[setup::train_entry].batches - 1, 1, module.groups_ahead());
-  return groups * module.steps_per_group(setup::train_entry);
+  return groups * steps_in_group(module);
 }
 
 std::int64_t steps_until(std::int64_t step, std::int64_t last, std::initializer_list<std::int64_t> intervals) {
@@ -33,10 +38,15 @@ std::int64_t steps_to_next_event(const step::Timetable& times, std::int64_t step
                       times.save_every, times.eval_every});
 }
 
-Pacing::Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws)
-    : module_(module), loader_(loader), tracer_(tracer), batch_stays_(!loader.prefetches() && !draws) {
+Pacing::Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws, std::vector<std::size_t> entries)
+    : module_(module),
+      loader_(loader),
+      tracer_(tracer),
+      batch_stays_(!loader.prefetches() && !draws),
+      entries_(std::move(entries)),
+      newest_entry_(entries_.front()) {
   const int ahead = loader.prefetches() ? batches_in_use(module)
-                    : batch_stays_      ? module.groups_ahead() * module.steps_per_group(setup::train_entry)
+                    : batch_stays_      ? module.groups_ahead() * steps_in_group(module)
                                         : 1;
   tickets_.resize(static_cast<std::size_t>(ahead));
 }
@@ -44,12 +54,12 @@ Pacing::Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws
 // The batches of a group are in successive slots. The loader's ring consists of whole groups.
 std::int64_t Pacing::max_group(std::int64_t step) const {
   if (!loader_.prefetches() && !batch_stays_) return 1;
-  const std::int64_t group = module_.steps_per_group(setup::train_entry);
+  const std::int64_t group = steps_in_group(module_);
   return std::min(batch_stays_ ? group : group - step % group, tracer_.max_group(step));
 }
 
 void Pacing::take() {
-  slot_ = loader_.next().slot;
+  batch_ = loader_.next();
   has_batch_ = true;
 }
 
@@ -70,38 +80,42 @@ std::int64_t Pacing::submit(std::int64_t step, std::int64_t most, std::span<cons
     }
     has_batch_ = batch_stays_;
   }
-  const int count = static_cast<int>(steps), first = batch_stays_ ? slot_ : slot_ - count + 1;
+  const int count = static_cast<int>(steps), first = batch_stays_ ? batch_.slot : batch_.slot - count + 1;
+  newest_entry_ = entries_[batch_.size];
   if (count == 1) {
-    last_ = tracer_.submit(step + 1, first, members);
+    last_ = tracer_.submit(step + 1, newest_entry_, first, members);
   } else if (batch_stays_) {
-    last_ = module_.submit(setup::train_entry, first, count, members);
+    last_ = module_.submit(newest_entry_, first, count, members);
   } else {
-    last_ = module_.submit_each(setup::train_entry, first, count, members);
+    last_ = module_.submit_each(newest_entry_, first, count, members);
   }
   for (std::size_t i = 0; i < steps; ++i) ticket_of(i) = last_;
   count_ += steps;
   return count;
 }
 
-void Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
-                    const std::function<bool(bool own)>& any) {
-  if (batch_stays_) {
-    module_.wait(module_.submit(setup::train_entry, slot_, 1, members));
-    return;
-  }
+std::size_t Pacing::repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest,
+                           std::int64_t last, const std::function<bool(bool own)>& any) {
+  const auto run = [&](const input::Batch& batch) {
+    const std::size_t entry = entries_[batch.size];
+    module_.wait(module_.submit(entry, batch.slot, 1, members));
+    return entry;
+  };
+  if (batch_stays_) return run(batch_);
   loader_.restart(step - 1, step);
   std::exception_ptr failure;
-  int slot = 0;
+  input::Batch batch;
   try {
-    slot = loader_.next().slot;
+    batch = loader_.next();
   } catch (...) {
     failure = std::current_exception();
   }
   const bool fails = any(failure != nullptr);
-  if (!fails) module_.wait(module_.submit(setup::train_entry, slot, 1, members));
+  const std::size_t entry = fails ? newest_entry_ : run(batch);
   loader_.restart(newest, last);
   if (failure) std::rethrow_exception(failure);
   if (fails) fail_data("another process cannot read the batch of step " + std::to_string(step), "");
+  return entry;
 }
 
 std::int64_t Pacing::wait_and_count_failed() const {

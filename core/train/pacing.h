@@ -16,6 +16,9 @@
 
 namespace pmaptrain::train {
 
+// The number of steps that are submitted together, on successive slots; 1 unless entries are submitted in groups.
+int steps_in_group(const Module& module);
+
 // The number of batches that submitted steps may still read while the loader fills others: all slots of the training
 // entry but one group.
 int batches_in_use(const Module& module);
@@ -32,9 +35,9 @@ std::int64_t steps_to_next_event(const step::Timetable& times, std::int64_t step
 class Pacing {
  public:
   // If the loader does not prefetch, one batch serves all steps. `draws`: whether layers draw random numbers. These
-  // depend on the positions of the rows in the sample stream, so the positions are then updated for each step. All
-  // arguments outlive this.
-  Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws);
+  // depend on the positions of the rows in the sample stream, so the positions are then updated for each step.
+  // `entries`: of training, by the size of a batch. The other arguments outlive this.
+  Pacing(Module& module, input::Loader& loader, Tracer& tracer, bool draws, std::vector<std::size_t> entries);
 
   // Waits for the first batch, before anything is submitted.
   void take_first_batch() { take(); }
@@ -45,12 +48,14 @@ class Pacing {
   // Submits a group of at most `most` steps of these members after `step`, and returns their number. Waits until no
   // step reads the batches that the loader will overwrite.
   std::int64_t submit(std::int64_t step, std::int64_t most, std::span<const std::int64_t> members);
-  // Runs `step` again for these members, to restore its outputs, and waits. `step` must be a step after which the guard
-  // kept all values (train.on_nonfinite: halt), so that it computes the same again. Afterwards the loader continues
-  // after step `newest` and ends at step `last`. `any` tells whether something is true in any process: if one of them
-  // cannot read the batch, none submits the step, and all throw Error.
-  void repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
-              const std::function<bool(bool own)>& any);
+  // The entry of the newest step, which has its outputs.
+  std::size_t newest_entry() const { return newest_entry_; }
+  // Runs `step` again for these members, to restore its outputs, waits, and returns its entry. `step` must be a step
+  // after which the guard kept all values (train.on_nonfinite: halt), so that it computes the same again. Afterwards
+  // the loader continues after step `newest` and ends at step `last`. `any` tells whether something is true in any
+  // process: if one of them cannot read the batch, none submits the step, and all throw Error.
+  std::size_t repeat(std::int64_t step, std::span<const std::int64_t> members, std::int64_t newest, std::int64_t last,
+                     const std::function<bool(bool own)>& any);
   // Waits for all submitted steps. Returns how many of them failed, or did not run because an earlier step failed;
   // these are the newest ones, and at most as many as tickets are kept. If there are any, the module's values are
   // undefined; otherwise they are those after the last step.
@@ -63,8 +68,10 @@ class Pacing {
   Module& module_;
   input::Loader& loader_;
   Tracer& tracer_;
-  const bool batch_stays_;       // one batch serves all steps
-  int slot_ = 0;                 // the slot of the batch that was taken last
+  const bool batch_stays_;  // one batch serves all steps
+  const std::vector<std::size_t> entries_;
+  std::size_t newest_entry_;
+  input::Batch batch_;           // that was taken last
   bool has_batch_ = false;       // a batch was taken that no step has read
   std::vector<Ticket> tickets_;  // of the last steps, as a ring
   std::size_t count_ = 0;

@@ -211,10 +211,10 @@ class Replay {
         module_(module),
         member_(member),
         limits_(limits),
-        batch_(
-            *setup.training_examples(), setup.batch,
-            input::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed, *setup.source.train),
-            step - 1) {}
+        batch_(*setup.training_examples(), setup.batch,
+               input::training_stream(setup.member_spec(member).data, setup.member_spec(member).seed,
+                                      *setup.source.train, setup.batch.global),
+               step - 1) {}
 
   Replayed run() {
     if (auto found = microbatches()) return {std::move(*found), is_of_few_};
@@ -323,7 +323,7 @@ bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, co
   const bool has_padding = train.has_lengths() && train.target().dtype == DType::i32 && !train.target().shape.empty();
   if (has_padding && !ignored) ignored = label_of_padding;
   if (!train.is_weighted() && !ignored) return true;
-  const input::Stream stream = input::training_stream(spec.data, spec.seed, train);
+  const input::Stream stream = input::training_stream(spec.data, spec.seed, train, batch.global);
   std::vector<std::byte> input(train.input().bytes());
   std::vector<std::int32_t> labels(ignored ? static_cast<std::size_t>(numel(train.target().shape)) : 0);
   const auto counts = [&](std::int64_t epoch, std::int64_t position) {

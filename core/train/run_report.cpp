@@ -27,7 +27,10 @@ std::vector<Event> values_of(std::map<std::int64_t, Event> by_member) {
 }  // namespace
 
 RunReport::RunReport(const setup::Setup& setup, Module& module)
-    : setup_(setup), module_(module), reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
+    : setup_(setup),
+      module_(module),
+      outputs_entry_(setup::train_entry),
+      reported_(static_cast<std::size_t>(spec::members(setup.spec()))) {}
 
 void RunReport::begin(std::span<run::Consumer* const> consumers, const run::RunFolder& folder,
                       const std::string& run_dir, std::int64_t steps, const std::string& workers,
@@ -265,9 +268,9 @@ void RunReport::report_left_behind(std::int64_t step, std::span<const std::int64
 }
 
 RunReport::Lines RunReport::read_lines(std::int64_t step, std::span<const std::int64_t> members) const {
-  std::vector<Handle> outputs = {module_.output(setup::train_entry, setup_.roles.used_learning_rate),
-                                 module_.output(setup::train_entry, setup_.roles.grad_norm)};
-  for (const std::size_t mean : setup_.roles.means) outputs.push_back(module_.output(setup::train_entry, mean));
+  std::vector<Handle> outputs = {module_.output(outputs_entry_, setup_.roles.used_learning_rate),
+                                 module_.output(outputs_entry_, setup_.roles.grad_norm)};
+  for (const std::size_t mean : setup_.roles.means) outputs.push_back(module_.output(outputs_entry_, mean));
   auto numbers = setup::numbers_of(module_, outputs, members);
   run::Logged event;
   event.step = step;

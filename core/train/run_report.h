@@ -40,6 +40,8 @@ class RunReport {
   // Emits an event. Each kind of record that cannot be written is reported once, by an event of its own.
   void emit(const run::Event& event);
 
+  // The entry that has the outputs of the step that is reported next.
+  void read_outputs_of(std::size_t entry) { outputs_entry_ = entry; }
   void report_progress(std::int64_t step, run::Measures live) {
     emit(run::Progressed{step, epoch_of(step), std::move(live)});
   }
@@ -104,6 +106,7 @@ class RunReport {
   std::vector<run::Consumer*> consumers_;
   std::optional<run::Records> records_;
   std::vector<std::string> recorder_warnings_;
+  std::size_t outputs_entry_;
   Clock::time_point begin_, logged_at_;
   double epoch_began_ = 0;
   std::int64_t epoch_began_after_ = 0;  // the number of steps before the epoch

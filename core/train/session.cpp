@@ -48,8 +48,9 @@ class Session::Impl {
         evaluations_(setup, *module_, members_, report_, agreement_, [this] { return is_signalled(); }),
         loader_(setup.loader_dataset(), setup::training_streams(setup, *module_), setup.batch,
                 setup::batch_slots(*module_, setup::train_entry, *setup.loader_dataset(), setup.batch),
-                input::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_.loader()}),
-        pacing_(*module_, loader_, tracer_, !setup.model.drawing_layers().empty()) {
+                input::LoaderOptions{step_, std::max(step_, steps_), batches_in_use(*module_), tracer_.loader()},
+                setup::shorter_batches(*module_, setup)),
+        pacing_(*module_, loader_, tracer_, !setup.model.drawing_layers().empty(), setup::training_entries(setup)) {
     if (setup.initial_file) setup.initial_file->release();
     if (resumed() != nullptr) {
       await_reads();
@@ -157,7 +158,8 @@ class Session::Impl {
       const std::int64_t most = options_.between_steps ? 1 : steps_to_next_event(timetable_, step_, steps_);
       step_ += pacing_.submit(step_, most, members_.submitted());
       tell(Transport::Phase::recording);
-      report_.report_progress(step_, live_measures_->submitted(members_.active()));
+      report_.read_outputs_of(pacing_.newest_entry());
+      report_.report_progress(step_, live_measures_->submitted(pacing_.newest_entry(), members_.active()));
       after_step();
       if (tracer_.is_due(step_) && !writer_.is_writing()) tracer_.write(report_);
     }
@@ -227,8 +229,9 @@ class Session::Impl {
   }
 
   void check_finite() {
-    checks_.nonfinite(step_, [this](std::int64_t step, std::span<const std::int64_t> members) {
-      pacing_.repeat(step, members, step_, std::max(step_, steps_), [this](bool own) { return agreement_.any(own); });
+    checks_.nonfinite(step_, pacing_.newest_entry(), [this](std::int64_t step, std::span<const std::int64_t> members) {
+      return pacing_.repeat(step, members, step_, std::max(step_, steps_),
+                            [this](bool own) { return agreement_.any(own); });
     });
   }
 

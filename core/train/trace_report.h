@@ -25,8 +25,8 @@ struct TracedRun {
   std::string name;  // of the run
   Mesh mesh;         // of a member
   bool is_ensemble = false;
-  std::vector<InstructionReport> instructions;
-  std::vector<TracedStep> steps;  // at least one
+  std::vector<InstructionReport> instructions;  // of the programs that ran, one after the other
+  std::vector<TracedStep> steps;                // at least one
   std::vector<Span> loop, loader, checkpoints;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/base/error.h"
 #include "core/run/files/file_writer.h"
@@ -40,12 +41,17 @@ Tracer::Tracer(const std::optional<TraceOptions>& options, const spec::Spec& spe
       loader_(range_.first, range_.last),
       checkpoints_(range_.first, range_.last) {}
 
-Ticket Tracer::submit(std::int64_t step, int slot, std::span<const std::int64_t> members) {
-  if (!covers(step)) return module_.submit(setup::train_entry, slot, 1, members);
+Ticket Tracer::submit(std::int64_t step, std::size_t entry, int slot, std::span<const std::int64_t> members) {
+  if (!covers(step)) return module_.submit(entry, slot, 1, members);
   TracedStep& traced = steps_.emplace_back();
   traced.step = step;
-  const Ticket ticket = module_.submit_traced(setup::train_entry, slot, members, traced.trace);
+  const Ticket ticket = module_.submit_traced(entry, slot, members, traced.trace);
   module_.wait(ticket);  // otherwise the step's span would end with the next step
+  const auto [first, is_new] = first_of_entry_.emplace(entry, static_cast<std::int32_t>(instructions_.size()));
+  if (is_new) std::ranges::move(module_.instructions(entry), std::back_inserter(instructions_));
+  for (auto& spans : traced.trace.workers) {
+    for (WorkSpan& span : spans) span.row += span.row >= 0 ? first->second : 0;
+  }
   for (const auto& spans : traced.trace.workers) spans_ += spans.size();
   full_ = spans_ > most_spans;
   return ticket;
@@ -57,7 +63,7 @@ void Tracer::write(RunReport& report) {
   const TracedRun traced{spec_.name,
                          module_.source().entries[setup::train_entry].program->mesh,
                          spec_.ensemble.has_value(),
-                         module_.instructions(setup::train_entry),
+                         instructions_,
                          steps_,
                          loop_.spans(),
                          loader_.spans(),

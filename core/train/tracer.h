@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,8 @@ class Tracer {
     if (!options_ || full_ || step >= range_.last) return std::numeric_limits<std::int64_t>::max();
     return std::max<std::int64_t>(range_.first - 1 - step, 1);
   }
-  // Submits one training step, as Module::submit() or traced.
-  Ticket submit(std::int64_t step, int slot, std::span<const std::int64_t> members);
+  // Submits one training step of an entry, as Module::submit() or traced.
+  Ticket submit(std::int64_t step, std::size_t entry, int slot, std::span<const std::int64_t> members);
 
   // Whether the file can be written after this step, because the last of the traced steps is complete.
   bool is_due(std::int64_t step) const { return options_ && !written_ && (step >= range_.last || full_); }
@@ -63,6 +64,8 @@ class Tracer {
   const StepRange range_;
   SpanLog loop_, loader_, checkpoints_;
   std::vector<TracedStep> steps_;
+  std::vector<InstructionReport> instructions_;         // of all entries that were traced
+  std::map<std::size_t, std::int32_t> first_of_entry_;  // where those of an entry begin
   std::size_t spans_ = 0;
   bool full_ = false, written_ = false;
   std::optional<TraceSummary> summary_;

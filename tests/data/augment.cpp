@@ -152,7 +152,7 @@ TEST_CASE("a batch is filled with changed images, by the position in the sample 
   spec.augment = {{augment::RandomCrop{2}}, {augment::RandomFlip{}}};
   const data::Source source = input::open(spec, 3, 1);
   const BatchPlan plan = input::plan_training(spec, Mesh({{"devices", 1}}), 10);
-  const input::Stream stream = input::training_stream(spec, 3, *source.train);
+  const input::Stream stream = input::training_stream(spec, 3, *source.train, 1);
   const augment::Augmenter augmenter(spec.augment, source.train->input(), 3);
   const std::size_t bytes = source.train->input().bytes();
   Image batch(4 * bytes), image(bytes);
@@ -229,7 +229,7 @@ TEST_CASE("one batch of all examples is changed anew in every epoch", "[data]") 
   const std::vector<std::string> all = {"data.batch_size=all", "train.duration=3 epochs",
                                         "data.augment=[random_crop: 2]"};
   const setup::Setup setup = setup_of_text(small_images, all);
-  CHECK(input::training_stream(setup.spec().data, 0, *setup.source.train).is_random());
+  CHECK(input::training_stream(setup.spec().data, 0, *setup.source.train, 1).is_random());
   const Trained trained = train_setup(setup);
   CHECK(trained.same_bits(train_setup(setup_of_text(small_images, all))));
   // With a rate of almost nothing, only the images can change the loss.

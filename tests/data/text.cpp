@@ -127,7 +127,8 @@ TEST_CASE("an epoch of training has one offset, which depends on the seed and th
   const TemporaryFolder folder;
   spec::DataSpec spec = text_spec({{folder.write("a", counting_bytes(100))}, {}, {}, data::Tokens::bytes, 8, {}, {}});
   const auto text = input::open(spec, 0, 1).train;
-  const input::Stream stream = input::training_stream(spec, 5, *text), other = input::training_stream(spec, 6, *text);
+  const input::Stream stream = input::training_stream(spec, 5, *text, 1),
+                      other = input::training_stream(spec, 6, *text, 1);
   std::set<std::int64_t> offsets;
   int differ = 0;
   for (std::int64_t epoch = 0; epoch < 100; ++epoch) {
@@ -144,7 +145,7 @@ TEST_CASE("an epoch of training has one offset, which depends on the seed and th
   CHECK(offsets == std::set<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(differ > 70);
   spec.shuffle = false;
-  CHECK_FALSE(input::training_stream(spec, 5, *text).is_random());
+  CHECK_FALSE(input::training_stream(spec, 5, *text, 1).is_random());
 }
 
 TEST_CASE("a model learns which letter follows", "[data]") {

@@ -65,6 +65,7 @@ class ConfigWriter {
         {"data.source.csv.target", {"y", "\"3\""}},
         {"data.source.csv.weight", {"w"}},
         {"data.validation.group", none},
+        {"data.bucket_by_length", none},  // of few sources
         {"data.normalize.mean", {"0.5", "[0.5, 1]"}},
         {"data.normalize.std", {"[2, 3]", "1.0e-8"}},
         {"model.init.values", {"{a.kernel: [[1, 2]], b: {bias: 0.5}}", "{}"}},
@@ -220,7 +221,8 @@ class ConfigWriter {
     if (is(Takes<std::vector<std::int64_t>>::type)) {
       if (key.length == 0) return several(1, [&] { return integer(key); });
       std::vector<std::string> items;
-      for (std::size_t i = 0; i < key.length; ++i) items.push_back(integer(key));
+      const std::size_t length = key.least_length > 0 ? 2 : key.length;  // of images
+      for (std::size_t i = 0; i < length; ++i) items.push_back(integer(key));
       return "[" + join(items, ", ") + "]";
     }
     if (is(TakesNumbers::type)) return below(2) == 0 ? number(key) : several(1, [&] { return number(key); });

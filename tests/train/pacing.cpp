@@ -91,7 +91,7 @@ struct Paced {
         loader(std::make_shared<Failing>(setup.loader_dataset(), failing), setup::training_streams(setup), setup.batch,
                setup::batch_slots(module, setup::train_entry, *setup.loader_dataset(), setup.batch),
                {first, 1000, train::batches_in_use(module), nullptr}),
-        pacing(module, loader, tracer, !setup.model.drawing_layers().empty()) {
+        pacing(module, loader, tracer, !setup.model.drawing_layers().empty(), setup::training_entries(setup)) {
     pacing.take_first_batch();
   }
 

@@ -1,5 +1,6 @@
 #include "core/input/batches/loader.h"
 
+#include <algorithm>
 #include <cassert>
 #include <condition_variable>
 #include <exception>
@@ -13,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/signals.h"
+#include "core/input/batches/padded_sizes.h"
 
 namespace pmaptrain::input {
 namespace {
@@ -30,7 +32,7 @@ int batches_in_memory(const Stream& stream, const BatchPlan& plan) { return is_r
 class Loader::Ring {
  public:
   Ring(std::shared_ptr<const data::Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
-       std::vector<BatchBuffers> slots, const LoaderOptions& options)
+       std::vector<BatchBuffers> slots, const LoaderOptions& options, std::vector<Shorter> shorter)
       : dataset_(std::move(dataset)),
         streams_(std::move(streams)),
         plan_(plan),
@@ -40,8 +42,12 @@ class Loader::Ring {
         held_(options.held),
         log_(options.log),
         resident_(is_resident(streams_.front(), plan)),
-        buffers_(std::move(slots)) {
+        buffers_(std::move(slots)),
+        shorter_(std::move(shorter)),
+        sizes_(static_cast<std::size_t>(this->slots())) {
     assert(buffers_.size() % streams_.size() == 0);
+    assert(shorter_.empty() || streams_.size() == 1);
+    for ([[maybe_unused]] const Shorter& other : shorter_) assert(other.slots.size() == buffers_.size());
     assert(this->slots() > (resident_ ? 0 : held_));
     if (!resident_) {
       const BlockSignals blocked;
@@ -97,18 +103,32 @@ class Loader::Ring {
   std::int64_t slot(std::int64_t step) const { return resident_ ? 0 : step % slots(); }
 
   // The buffers of a step's slot, by stream.
-  std::span<const BatchBuffers> buffers(std::int64_t step) const {
-    return std::span(buffers_).subspan(static_cast<std::size_t>(slot(step)) * streams_.size(), streams_.size());
+  std::span<const BatchBuffers> buffers(std::int64_t step, std::size_t size = 0) const {
+    const std::vector<BatchBuffers>& all = size == 0 ? buffers_ : shorter_[size - 1].slots;
+    return std::span(all).subspan(static_cast<std::size_t>(slot(step)) * streams_.size(), streams_.size());
   }
 
-  void fill_slot(std::int64_t step) const {
+  // The size of the batch of a step, see Batch. Every process finds the same: it looks at the rows of all.
+  std::size_t size_of(std::int64_t step) const {
+    if (shorter_.empty()) return 0;
+    const std::int64_t longest = longest_of(*dataset_, streams_.front(), plan_, step);
+    for (std::size_t i = 0; i < shorter_.size(); ++i) {
+      if (longest <= shorter_[i].positions) return i + 1;
+    }
+    return 0;
+  }
+
+  void fill_slot(std::int64_t step) {
     const SpanLog::Scope span(log_, step + 1, "fill batch");
-    for (std::size_t i = 0; i < streams_.size(); ++i) fill(*dataset_, streams_[i], plan_, step, buffers(step)[i]);
+    const std::size_t size = size_of(step);
+    const data::Dataset& dataset = size == 0 ? *dataset_ : *shorter_[size - 1].dataset;
+    for (std::size_t i = 0; i < streams_.size(); ++i) fill(dataset, streams_[i], plan_, step, buffers(step, size)[i]);
+    sizes_[static_cast<std::size_t>(slot(step))] = size;
   }
 
   Batch label(std::int64_t step) const {
     return {step, step / plan_.steps_per_epoch, plan_.examples_in(step % plan_.steps_per_epoch),
-            static_cast<int>(slot(step))};
+            static_cast<int>(slot(step)), sizes_[static_cast<std::size_t>(slot(step))]};
   }
 
   Batch next_resident() {
@@ -166,12 +186,15 @@ class Loader::Ring {
   const bool resident_;
   bool is_resident_filled_ = false;
   const std::vector<BatchBuffers> buffers_;  // slot by slot
+  const std::vector<Shorter> shorter_;
+  std::vector<std::size_t> sizes_;  // of the batches, by slot
   std::thread thread_;
 };
 
 Loader::Loader(std::shared_ptr<const data::Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
-               std::vector<BatchBuffers> slots, const LoaderOptions& options)
-    : ring_(std::make_unique<Ring>(std::move(dataset), std::move(streams), plan, std::move(slots), options)) {
+               std::vector<BatchBuffers> slots, const LoaderOptions& options, std::vector<Shorter> shorter)
+    : ring_(std::make_unique<Ring>(std::move(dataset), std::move(streams), plan, std::move(slots), options,
+                                   std::move(shorter))) {
   assert(plan.steps_per_epoch >= 1);
 }
 

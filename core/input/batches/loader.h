@@ -18,6 +18,15 @@ struct Batch {
   std::int64_t epoch = 0;     // from 0
   std::int64_t examples = 0;  // rows without padding, which are the first ones
   int slot = 0;               // index of its memory in the slots of the loader
+  std::size_t size = 0;  // 0: its sequences are as long as in the dataset; i: as Shorter i - 1 of the loader has them
+};
+
+// For steps whose sequences all end by position `positions`: the dataset up to there, and memory as many slots as for
+// whole sequences.
+struct Shorter {
+  std::int64_t positions = 0;
+  std::shared_ptr<const data::Dataset> dataset;
+  std::vector<BatchBuffers> slots;
 };
 
 struct LoaderOptions {
@@ -37,10 +46,12 @@ class Loader {
   // batches_in_memory() > 1. Of several streams, which are random alike or not at all, each has a batch of its own in
   // every slot: `slots` has their memory one after the other, slot by slot. Starts the thread. There is none if
   // batches_in_memory() is 1: this batch is filled once and reused. Nothing is allocated after the constructor, but for
-  // images that are decoded or changed at random. The plan and the streams must be for this dataset. Throws Error
-  // (resource) if the thread cannot be started.
+  // images that are decoded or changed at random, and once for sequences that are cut off or ordered by length. The
+  // plan and the streams must be for this dataset. A batch has the first of `shorter`, in ascending order of their
+  // positions, that has all sequences of the global batch; there are none for several streams. Throws Error (resource)
+  // if the thread cannot be started.
   Loader(std::shared_ptr<const data::Dataset> dataset, std::vector<Stream> streams, const BatchPlan& plan,
-         std::vector<BatchBuffers> slots, const LoaderOptions& options = {});
+         std::vector<BatchBuffers> slots, const LoaderOptions& options = {}, std::vector<Shorter> shorter = {});
   Loader(std::shared_ptr<const data::Dataset> dataset, const Stream& stream, const BatchPlan& plan,
          std::vector<BatchBuffers> slots, const LoaderOptions& options = {})
       : Loader(std::move(dataset), std::vector{stream}, plan, std::move(slots), options) {}

@@ -39,6 +39,7 @@ class DataBinder {
     }
     out.normalize_targets_place = error_place(data, "normalize_targets");
     splits(*data, out);
+    if (const Node* buckets = get(data, "bucket_by_length")) check_buckets(*buckets, out);
     if (const Node* source = data->find("source")) out.files = paths_in("data.source", *source);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = out.source.as<data::Csv>()) check_csv(*get_path(data, "source.csv"), *csv);
@@ -115,6 +116,26 @@ class DataBinder {
         reporter_.report(*given, std::string(key) + " has no effect: the validation share of a text is its end",
                          "remove it");
       }
+    }
+  }
+
+  void check_buckets(const Node& buckets, DataSpec& out) {
+    out.bucket_by_length_place = error_place(buckets);
+    const bool is_whole = std::holds_alternative<BatchAll>(out.batch_size);
+    if (!out.shuffle || is_whole) {
+      reporter_.report(buckets,
+                       "bucket_by_length sorts parts of a shuffled order; with " +
+                           std::string(is_whole ? "batch_size: all" : "shuffle: false") +
+                           " the examples keep that of the file",
+                       "remove one of the two");
+    } else if (!out.augment.empty()) {
+      reporter_.report(buckets, "bucket_by_length is for sequences, and augment changes images",
+                       "remove one of the two");
+    } else if (out.source && !out.source->has_lengths()) {
+      reporter_.report(buckets,
+                       "bucket_by_length needs sequences with lengths, and the examples of this source have none",
+                       "remove it, or name an array of lengths: npz: {file: data.npz, train: {inputs: x, targets: y, "
+                       "lengths: n}}");
     }
   }
 

@@ -107,6 +107,16 @@ static auto row(Tag<DataSpec>) {
       option(&DataSpec::shuffle, {.path = "shuffle",
                                   .meaning = "Whether the examples are shuffled anew in each epoch; false: file order.",
                                   .example = "shuffle: false"}),
+      option(
+          &DataSpec::bucket_by_length,
+          {.path = "bucket_by_length",
+           .low = 2,
+           .meaning = "For sequences with lengths: each window of so many batches of the shuffled order is sorted by "
+                      "length and cut into batches, which are shuffled. A step then has sequences of similar "
+                      "length, and computes as many positions as the longest needs, of a few lengths that validate "
+                      "lists.",
+           .example = "bucket_by_length: 50",
+           .fallback_text = "none"}),
       option(&DataSpec::microbatches,
              {.path = "microbatches",
               .low = 1,
