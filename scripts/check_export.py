@@ -76,6 +76,12 @@ NETWORKS = {
         {conv_transpose: {features: 6, kernel_size: [2, 3], strides: [2, 2]}}, tanh,
         {conv_transpose: {features: 3, kernel_size: [3, 2], strides: [1, 3], padding: VALID, kernel_dilation: [2, 1]}},
         {conv_transpose: {features: 4, kernel_size: [1, 1], strides: [2, 2], use_bias: false}}, global_max_pool, {dense: 5}""",
+    "volumes": """{reshape: [7, 4, 11, 2]}, {conv: {features: 4, kernel_size: [3, 2, 3]}}, {batch_norm: {momentum: 0.5}}, relu,
+        {max_pool: {window_shape: [2, 2, 2], strides: [2, 1, 2]}},
+        {conv: {features: 6, kernel_size: [2, 2, 2], strides: [1, 1, 2], feature_group_count: 2, padding: VALID}}, tanh,
+        {avg_pool: {window_shape: [1, 2, 2], strides: [1, 1, 1], padding: SAME, count_include_pad: false}},
+        {conv_transpose: {features: 3, kernel_size: [2, 2, 2], strides: [1, 2, 2]}}, {upsample: 2},
+        {parallel: {branches: [[], [{conv: {features: 2, kernel_size: [1, 1, 1]}}]], join: concat}}, flatten, {dense: 5}""",
     "positions": "{reshape: [77, 8]}, {dense: {features: 6, use_bias: false}}, tanh, global_avg_pool, {dense: 5}",
     "flat input": "{reshape: [7, 8, 11]}, sigmoid, flatten, {dense: 5}",
 }

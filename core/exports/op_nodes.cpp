@@ -98,7 +98,7 @@ void append(const Call<ops::Slice>& call) {
 void append(const Call<ops::Concatenate>& call) {
   onnx::Graph& graph = call.graph();
   const auto known = [&](std::size_t i) { return call.to.known(call.operand(i)); };
-  bool is_image = false, all_images = call.op.dim == 3 && call.shape().size() == 4;
+  bool is_image = false, all_images = call.op.dim >= 3 && call.op.dim + 1 == std::ssize(call.shape());
   std::size_t example = call.operands();  // an operand that depends on the examples
   for (std::size_t i = call.operands(); i-- > 0;) {
     if (known(i) == nullptr) example = i;
@@ -156,17 +156,23 @@ void append(const Call<ops::Matmul>& call) {
   call.set(call.operands() == 3 ? graph.node("Add", {product, call.name(2)}) : product);
 }
 
-// The padding before height, before width, after height, after width.
+// The padding before each dimension, then that after each.
 Sizes pads(const ops::Padding& padding) {
-  return {padding[0].first, padding[1].first, padding[0].second, padding[1].second};
+  Sizes all;
+  for (const auto& [before, after] : padding) all.push_back(before);
+  for (const auto& [before, after] : padding) all.push_back(after);
+  return all;
 }
+
+// Of a kernel, without its channels.
+Sizes window_of(const Shape& kernel) { return {kernel.begin(), kernel.end() - 2}; }
 
 void append(const Call<ops::Conv>& call) {
   const Shape& kernel = call.shape(1);
   std::vector<std::string> inputs{call.to.image(call.operand(0)), call.to.kernel(call.operand(1))};
   if (call.operands() == 3) inputs.push_back(call.name(2));
   call.set(call.graph().node("Conv", std::move(inputs),
-                             {{"kernel_shape", Sizes{kernel[0], kernel[1]}},
+                             {{"kernel_shape", window_of(kernel)},
                               {"strides", call.op.strides},
                               {"pads", pads(call.op.padding)},
                               {"dilations", call.op.dilation},
@@ -178,13 +184,13 @@ void append(const Call<ops::Conv>& call) {
 void append(const Call<ops::ConvInputGrad>& call) {
   const Shape &kernel = call.shape(0), &x = call.shape(1);
   Sizes more;
-  for (std::size_t d = 0; d < 2; ++d) {
+  for (std::size_t d = 0; d < call.op.padding.size(); ++d) {
     const auto& [before, after] = call.op.padding[d];
     const std::int64_t extent = (kernel[d] - 1) * call.op.dilation[d] + 1;
     more.push_back(call.op.input_shape[d + 1] - ((x[d + 1] - 1) * call.op.strides[d] + extent - before - after));
   }
   call.set(call.graph().node("ConvTranspose", {call.to.image(call.operand(1)), call.to.kernel(call.operand(0))},
-                             {{"kernel_shape", Sizes{kernel[0], kernel[1]}},
+                             {{"kernel_shape", window_of(kernel)},
                               {"strides", call.op.strides},
                               {"pads", pads(call.op.padding)},
                               {"dilations", call.op.dilation},

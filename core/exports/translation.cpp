@@ -2,12 +2,29 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "core/ops/list.h"
 
 namespace pmaptrain::exports {
+
+namespace {
+
+// The permutation that puts the channels, which are last, behind the examples, or back to the end.
+std::vector<std::int64_t> channels_to(const Type& type, bool first) {
+  std::vector<std::int64_t> order(type.shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (first) {
+    std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  } else {
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  }
+  return order;
+}
+
+}  // namespace
 
 const Known* Translation::known(Value value) const {
   const auto& found = values_.at(value.id).known;
@@ -23,8 +40,7 @@ std::string Translation::name(Value value) {
   GraphValue& found = values_.at(value.id);
   if (!found.name.empty()) return found.name;
   if (!found.known) {
-    return found.name =
-               graph_->node("Transpose", {found.channels_first}, {{"perm", std::vector<std::int64_t>{0, 2, 3, 1}}});
+    return found.name = graph_->node("Transpose", {found.channels_first}, {{"perm", channels_to(type(value), false)}});
   }
   const Known& known = *found.known;
   std::string made = initializer(known, type(value).shape);
@@ -75,8 +91,12 @@ Shape Translation::open_shape(Value value) const {
 
 std::string Translation::kernel(Value value) {
   const Type& from = type(value);
-  const Type to{from.dtype, {from.shape[3], from.shape[2], from.shape[0], from.shape[1]}, {}};
-  return initializer(folded(ops::Transpose{{3, 2, 0, 1}}, {known(value), 1}, {&from, 1}, to), to.shape);
+  const std::int64_t rank = std::ssize(from.shape);
+  std::vector<std::int64_t> order{rank - 1, rank - 2};
+  for (std::int64_t d = 0; d + 2 < rank; ++d) order.push_back(d);
+  Type to{from.dtype, {}, {}};
+  for (const std::int64_t d : order) to.shape.push_back(from.shape[static_cast<std::size_t>(d)]);
+  return initializer(folded(ops::Transpose{order}, {known(value), 1}, {&from, 1}, to), to.shape);
 }
 
 std::string Translation::initializer(Known known, const Shape& shape) {
@@ -90,7 +110,7 @@ std::string Translation::image(Value value) {
   GraphValue& found = values_.at(value.id);
   if (found.channels_first.empty()) {
     const std::string last = name(value);
-    found.channels_first = graph_->node("Transpose", {last}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}});
+    found.channels_first = graph_->node("Transpose", {last}, {{"perm", channels_to(type(value), true)}});
   }
   return found.channels_first;
 }

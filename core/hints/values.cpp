@@ -7,6 +7,10 @@ namespace {
 constexpr std::string_view lengths_of_data =
     "the data say how long sequences are, and layers leave out what is behind: npz: {lengths: n}, or padding_token: 0";
 
+constexpr std::string_view no_boxes =
+    "nothing finds boxes of objects; the nearest is a class for each pixel, as configs/unet.yaml: image_masks with "
+    "softmax_cross_entropy";
+
 constexpr HintRow value_rows[] = {
     // ---- alternatives ----
     {"loss", "mse mse_loss l2 l2_loss squared_error", "mean_squared_error", ""},
@@ -41,6 +45,7 @@ constexpr HintRow value_rows[] = {
     {"loss", "msle mean_squared_logarithmic_error", "mean_squared_error",
      "data.normalize_targets can take the logarithm of targets"},
     {"loss", "gan adversarial wasserstein minimax", "", no_gan},
+    {"loss", "iou_loss giou giou_loss ciou_loss box_loss yolo_loss detection", "", no_boxes},
     {"loss", "ppo dqn a2c sac policy_gradient reinforce", "", no_agents},
     {"loss", "custom custom_loss my_loss user_loss python callable file path module", "",
      "a config cannot define a loss of its own; pmaptrain help loss lists those that there are"},
@@ -66,6 +71,9 @@ constexpr HintRow value_rows[] = {
     {"layer", "mlp multi_layer_perceptron", "",
      "it is dense layers with activations between them: layers: [dense: 64, relu, dense: 10]"},
     {"layer", "lora lora_linear adapter peft", "", no_lora},
+    {"layer", "detection_head box_head yolo ssd faster_rcnn mask_rcnn retinanet detr rpn", "", no_boxes},
+    {"layer", "siamese two_tower dual_encoder two_inputs", "",
+     "a model is one network with one input; parallel has branches that begin at the same value"},
     {"layer", "moe mixture_of_experts experts switch router", "", no_experts},
     {"layer", "cross_attention encoder_decoder seq2seq", "",
      "attention is over the positions of its own input, and a model has one input; the nearest is one sequence of both "
@@ -96,11 +104,14 @@ constexpr HintRow value_rows[] = {
      "For example conv: {features: 8, kernel_size: [3], padding: CAUSAL}"},
     {"layer", "max_pool1d max_pooling1d", "max_pool", "For example max_pool: {window_shape: [2], strides: [2]}"},
     {"layer", "avg_pool1d average_pooling1d", "avg_pool", "For example avg_pool: {window_shape: [2], strides: [2]}"},
-    {"layer", "conv3d max_pool3d avg_pool3d", "",
-     "windows slide over height and width, or over the positions of a "
-     "sequence"},
+    {"layer", "conv3d", "conv", "For example conv: {features: 8, kernel_size: [3, 3, 3]}"},
+    {"layer", "max_pool3d max_pooling3d", "max_pool",
+     "For example max_pool: {window_shape: [2, 2, 2], strides: [2, 2, 2]}"},
+    {"layer", "avg_pool3d average_pooling3d", "avg_pool",
+     "For example avg_pool: {window_shape: [2, 2, 2], strides: [2, 2, 2]}"},
     {"layer",
-     "conv1d_transpose conv2d_transpose conv_transpose1d conv_transpose2d conv_transposed transposed_conv "
+     "conv1d_transpose conv2d_transpose conv3d_transpose conv_transpose1d conv_transpose2d conv_transpose3d "
+     "conv_transposed transposed_conv "
      "transposed_conv2d deconv deconvolution",
      "conv_transpose", "For example conv_transpose: {features: 8, kernel_size: [2, 2], strides: [2, 2]}"},
     {"layer", "depthwise_conv depthwise_conv2d separable_conv separable_conv2d", "",

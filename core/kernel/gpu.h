@@ -83,7 +83,7 @@ struct GpuConv {
     input_grad,   // operands kernel and dy; result dx
     kernel_grad,  // operands x and dy; results dkernel and, if `bias` is set, the gradient of the bias
   } kind = Kind::forward;
-  Shape x, kernel, y;  // [N,H,W,C], [KH,KW,C/groups,O], [N,OH,OW,O]
+  Shape x, kernel, y;  // [N,H,W,C], [KH,KW,C/groups,O], [N,OH,OW,O]; of volumes with a depth before the height
   std::vector<std::int64_t> strides, dilation;
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
   bool relu = false;

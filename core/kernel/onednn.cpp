@@ -83,12 +83,12 @@ MemoryDesc any_layout_desc(std::string_view op, DType dtype, const Shape& dims) 
   return MemoryDesc(desc);
 }
 
-MemoryDesc nhwc_desc(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
-  return strided_desc(op, dtype, {n, c, h, w}, {h * w * c, 1, w * c, c});
-}
-
-MemoryDesc hwio_desc(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o) {
-  return strided_desc(op, dtype, {o, c, h, w}, {1, o, w * c * o, c * o});
+MemoryDesc channels_last_desc(std::string_view op, DType dtype, const Shape& shape) {
+  Shape dims = shape, strides(shape.size(), 1);
+  for (std::size_t i = shape.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * shape[i + 1];
+  // The channels follow the examples.
+  for (Shape* sizes : {&dims, &strides}) std::rotate(sizes->begin() + 1, sizes->end() - 1, sizes->end());
+  return strided_desc(op, dtype, dims, strides);
 }
 
 Attributes attributes(std::string_view op, bool relu) {

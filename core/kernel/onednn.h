@@ -43,9 +43,8 @@ void expect(dnnl_status_t status, std::string_view op, std::string_view what);
 MemoryDesc strided_desc(std::string_view op, DType dtype, const Shape& dims, const Shape& strides);
 // Describes an array whose layout the primitive chooses.
 MemoryDesc any_layout_desc(std::string_view op, DType dtype, const Shape& dims);
-// Describe a row-major NHWC image and a row-major HWIO kernel, with the sizes in oneDNN's order, NCHW and OIHW.
-MemoryDesc nhwc_desc(std::string_view op, DType dtype, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c);
-MemoryDesc hwio_desc(std::string_view op, DType dtype, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t o);
+// Describes row-major images of this shape, NHWC, or volumes NDHWC, with the sizes in oneDNN's order, NCHW or NCDHW.
+MemoryDesc channels_last_desc(std::string_view op, DType dtype, const Shape& shape);
 
 // Attributes of a primitive: the caller provides scratch memory, and f32 arrays are computed in f32, whatever
 // environment variables of the library say. With `relu`, the primitive applies relu to its result, and needs the

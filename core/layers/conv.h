@@ -1,4 +1,5 @@
-// Convolution of NHWC images with an HWIO kernel, or of sequences NTC with a kernel TIO, plus a bias per channel.
+// Convolution of NHWC images with an HWIO kernel, of sequences NTC with a kernel TIO, or of volumes NDHWC with a kernel
+// DHWIO, plus a bias per channel.
 #pragma once
 
 #include "core/equations/arithmetic.h"
@@ -10,7 +11,7 @@ namespace pmaptrain::layers {
 
 struct Conv {
   std::int64_t features = 1;
-  std::vector<std::int64_t> kernel_size;  // height and width, or positions; so are those below
+  std::vector<std::int64_t> kernel_size;  // height and width, positions, or depth, height and width; so are those below
   std::vector<std::int64_t> strides = {1, 1};
   Padding padding = {};
   bool use_bias = true;
@@ -22,8 +23,10 @@ struct Conv {
   static Declaration<Conv> declaration() {
     return declare::kind<Conv>(
         {.path = "conv",
-         .meaning = "Convolution over height and width, or over positions, as kernel_size says. Parameters: kernel "
-                    "(height, width, in / feature_group_count, out), without height over positions, and bias (out).",
+         .meaning =
+             "Convolution over height and width, over positions, or over depth, height and width, as kernel_size "
+             "says. Parameters: kernel (height, width, in / feature_group_count, out), without height over "
+             "positions and with a depth before it over volumes, and bias (out).",
          .example = "- conv: {features: 32, kernel_size: [3, 3]}"},
         field(&Conv::features, output_channels()), field(&Conv::kernel_size, kernel_size_key("kernel_size: [3, 3]")),
         field(&Conv::strides,
@@ -33,12 +36,12 @@ struct Conv {
             {.path = "padding",
              .high = 65536,
              .words = {"SAME", "VALID", "CAUSAL"},
-             .length = 2,
+             .length = 3,
              .least_length = 1,
              .as_long_as = "kernel_size",
              .meaning = "SAME: zero padding for an output size of ceil(size / stride). VALID: no padding. CAUSAL: over "
                         "positions, all padding before, so that none sees those after it. Or explicit zero padding: "
-                        "[before, after] for height and for width, or for positions.",
+                        "[before, after] for each dimension of the kernel.",
              .example = "padding: [[1, 1], [1, 1]]"}),
         field(&Conv::kernel_dilation,
               along_kernel("kernel_dilation",
@@ -63,9 +66,9 @@ struct Conv {
                        "move flatten and dense layers after the convolutions, or use dense here")) {
       return std::nullopt;
     }
-    const bool is_image = kernel_size.size() == 2;
-    if (padding.kind == PaddingKind::causal && is_image) {
-      return in.refuse("has padding CAUSAL, which is over positions, and an image has no order",
+    const bool of_positions = kernel_size.size() == 1;
+    if (padding.kind == PaddingKind::causal && !of_positions) {
+      return in.refuse("has padding CAUSAL, which is over positions, and its input has no order",
                        "padding: SAME; or a kernel_size of one number, for an input [positions,channels]");
     }
     const Window window = place_window(padding, in.shape, kernel_size, strides, kernel_dilation);
@@ -95,17 +98,17 @@ struct Conv {
     Shape kernel = kernel_size;
     kernel.insert(kernel.end(), {channels_in, features});
     layer.parameters.push_back(in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)},
-                                         is_image ? Shape{3, 2, 0, 1} : Shape{2, 1, 0}));
+                                         out_and_in_first(kernel_size.size())));
     if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
     in.expect_used(use_bias, bias_init, "bias");
     const ops::Conv op{as_image(strides), as_image(window).padding, false, as_image(kernel_dilation), groups};
-    layer.apply = [op, is_image](const LayerCall& call, Value x) {
+    layer.apply = [op, of_positions](const LayerCall& call, Value x) {
       Builder& b = call.b;
       x = call.inside_or(x, 0);
       std::vector<Value> operands(call.parameters.begin(), call.parameters.end());
       operands.front() = cast(b, operands.front(), b.type(x).dtype);
       operands.insert(operands.begin(), x);
-      if (is_image) return b.emit(op, operands);
+      if (!of_positions) return b.emit(op, operands);
       operands[0] = with_height(b, x, 1);
       operands[1] = with_height(b, operands[1], 0);
       return without_height(b, b.emit(op, operands));

@@ -47,8 +47,8 @@ inline constexpr Initializer ones = {InitializerKind::constant, 1.0};
 struct Fans {
   std::int64_t rows = 1, columns = 1, receptive = 1;
 
-  double in() const { return static_cast<double>(rows * receptive); }
-  double out() const { return static_cast<double>(columns * receptive); }
+  double in() const { return static_cast<double>(rows) * static_cast<double>(receptive); }
+  double out() const { return static_cast<double>(columns) * static_cast<double>(receptive); }
 };
 
 // An initializer of parameters with at least two dimensions: these have fans. Without a value, lecun_normal.

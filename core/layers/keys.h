@@ -48,9 +48,11 @@ inline Key kernel_size_key(std::string_view example) {
           .need = Need::required,
           .low = 1,
           .high = 65536,
-          .length = 2,
+          .length = 3,
           .least_length = 1,
-          .meaning = "Height and width of the kernel; [3] of sequences [positions,channels].",
+          .meaning =
+              "Height and width of the kernel; [3] of sequences [positions,channels], [3, 3, 3] of volumes "
+              "[depth,height,width,channels].",
           .example = example};
 }
 // A number along each dimension of the kernel.
@@ -58,7 +60,7 @@ inline Key along_kernel(std::string_view path, std::string_view meaning, std::st
   return {.path = std::string(path),
           .low = 1,
           .high = 65536,
-          .length = 2,
+          .length = 3,
           .least_length = 1,
           .as_long_as = "kernel_size",
           .meaning = meaning,
@@ -81,9 +83,9 @@ inline Key window_shape() {
           .need = Need::required,
           .low = 1,
           .high = 65536,
-          .length = 2,
+          .length = 3,
           .least_length = 1,
-          .meaning = "Height and width of the window; of sequences its positions.",
+          .meaning = "Height and width of the window; of sequences its positions, of volumes depth, height and width.",
           .example = "window_shape: [2, 2]"};
 }
 inline Key window_strides() {
@@ -91,7 +93,7 @@ inline Key window_strides() {
           .need = Need::required,
           .low = 1,
           .high = 65536,
-          .length = 2,
+          .length = 3,
           .least_length = 1,
           .as_long_as = "window_shape",
           .meaning =
@@ -104,7 +106,7 @@ inline Key window_padding(std::string_view meaning) {
   return {.path = "padding",
           .high = 65536,
           .words = {"SAME", "VALID"},
-          .length = 2,
+          .length = 3,
           .least_length = 1,
           .as_long_as = "window_shape",
           .meaning = meaning,

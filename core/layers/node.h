@@ -137,7 +137,7 @@ struct Node {
   std::vector<Node> children = {};
   bool remat = false;  // the backward pass computes what is inside again from the input
   // [height,width,channels] if `output` is an image that was flattened to one dimension, or a sequence that windows
-  // gave: an image of height 1. PyTorch has the channels of both before all else.
+  // gave: an image of height 1. A volume has its depth in the height. PyTorch has the channels of all before all else.
   Shape image = {};
   std::optional<Lengths> input_lengths = {}, lengths = {};  // of the sequences that are its input and its output
   // x [B, input...] -> [B, output...].
@@ -174,8 +174,8 @@ struct Activation {
   std::optional<Lengths> lengths = {};  // if examples are sequences of different lengths
 };
 
-// A column of a table, which is one number of the inputs: a number, or the number of one of its categories, from 1; 0
-// for none of them.
+// A column of a table. Behind table_embedding it is one number of the inputs: its own, or the number of one of its
+// categories, from 1; 0 for none of them.
 struct InputColumn {
   std::string name;
   std::int64_t categories = 0;  // 0: a number

@@ -1,4 +1,4 @@
-// Pooling over windows of an image or of a sequence, separately for each channel; and over all positions.
+// Pooling over windows of an image, a sequence or a volume, separately for each channel; and over all positions.
 #pragma once
 
 #include "core/equations/arithmetic.h"
@@ -37,6 +37,28 @@ inline Value pooled_positions(const LayerCall& call, ops::AvgPool op, Value x) {
   return div(b, mean, b.emit(ops::Broadcast{result.shape, {0, 1}}, {divisor}));
 }
 
+// Windows over depth, height and width of volumes [B,D,H,W,C]: those over depth and height, of images with the widths
+// among their channels, and then those over the widths of what they give. Of equal maxima of a window the one of the
+// least width has the gradient, where frameworks take the one of the least depth.
+template <class Op>
+Value pooled_volumes(Builder& b, const Op& op, Value x) {
+  const auto with = [&](std::vector<std::int64_t> window, std::vector<std::int64_t> strides,
+                        std::vector<std::pair<std::int64_t, std::int64_t>> padding) {
+    Op made = op;
+    made.window = std::move(window), made.strides = std::move(strides), made.padding = std::move(padding);
+    return made;
+  };
+  const auto shaped = [&](Value y, Shape shape) { return b.emit(ops::Reshape{std::move(shape)}, {y}); };
+  const Shape in = b.type(x).shape;
+  const Value images = shaped(x, {in[0], in[1], in[2], in[3] * in[4]});
+  const Value slices = b.emit(
+      with({op.window[0], op.window[1]}, {op.strides[0], op.strides[1]}, {op.padding[0], op.padding[1]}), {images});
+  const std::int64_t depth = b.type(slices).shape[1], height = b.type(slices).shape[2];
+  const Value rows = shaped(slices, {in[0], depth * height, in[3], in[4]});
+  const Value pooled = b.emit(with({1, op.window[2]}, {1, op.strides[2]}, {{0, 0}, op.padding[2]}), {rows});
+  return shaped(pooled, {in[0], depth, height, b.type(pooled).shape[2], in[4]});
+}
+
 // The checks and the geometry of pooling over windows; `make_op` makes the op from the geometry.
 template <class Pool, class MakeOp>
 std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node layer, MakeOp make_op) {
@@ -45,7 +67,7 @@ std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node la
   if (pool.padding.kind == PaddingKind::causal) {
     return in.refuse("has padding CAUSAL, which is for conv over positions", "padding: SAME or VALID");
   }
-  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides, {1, 1});
+  const Window window = place_window(pool.padding, in.shape, pool.window_shape, pool.strides, {1, 1, 1});
   if (!window.fits()) {
     return in.refuse("has window_shape " + to_string(pool.window_shape) + " with padding " + describe(pool.padding) +
                          ", which does not fit into its input " + in.shown(),
@@ -55,9 +77,9 @@ std::optional<Node> plan_pooling(const Pool& pool, const LayerInput& in, Node la
   layer.output.push_back(in.shape.back());
   layer.image = image_of_windows(layer.output);
   if (!set_lengths(in, window, pool.padding, pool.window_shape.front(), pool.strides.front(), layer)) return {};
-  layer.apply = [op = make_op(as_image(window)), is_image = window.output.size() == 2](const LayerCall& call, Value x) {
-    if (is_image) return call.b.emit(op, {x});
-    return pooled_positions(call, op, x);
+  layer.apply = [op = make_op(as_image(window)), dimensions = window.output.size()](const LayerCall& call, Value x) {
+    if (dimensions == 1) return pooled_positions(call, op, x);
+    return dimensions == 2 ? call.b.emit(op, {x}) : pooled_volumes(call.b, op, x);
   };
   return layer;
 }

@@ -14,6 +14,7 @@ namespace pmaptrain::layers {
 inline Shape image_of(const LayerInput& in, const Shape& output) {
   if (output.size() != 1) return {};
   if (in.shape.size() == 3) return in.shape;
+  if (in.shape.size() == 4) return {in.shape[0] * in.shape[1], in.shape[2], in.shape[3]};  // of a volume
   return numel(in.image) == numel(in.shape) ? in.image : Shape{};
 }
 

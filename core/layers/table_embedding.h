@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/base/utf8.h"
@@ -28,6 +30,8 @@ inline const Layer* layer_of_inputs(const std::vector<Layer>& layers) {
 // each run of them.
 inline std::vector<std::string> names_of_tables(std::span<const InputColumn> columns) {
   std::vector<std::string> names;
+  std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, int> last;  // the number behind the last column of a name
   for (const InputColumn& column : columns) {
     std::string name;
     for (const char c : column.name) {
@@ -36,8 +40,9 @@ inline std::vector<std::string> names_of_tables(std::span<const InputColumn> col
     }
     if (name.empty()) name = "_";
     std::string own = name;
-    for (int i = 2; std::find(names.begin(), names.end(), own) != names.end(); ++i)
-      own = name + "_" + std::to_string(i);
+    for (int& number = last.try_emplace(name, 1).first->second; !taken.insert(own).second;) {
+      own = name + "_" + std::to_string(++number);
+    }
     names.push_back(std::move(own));
   }
   return names;

@@ -79,9 +79,11 @@ struct Upsample {
   static constexpr bool looks_ahead = true;  // it is no part of a text that is continued
 
   std::optional<Node> plan(const LayerInput& in) const {
-    if (in.shape.size() != 2 && in.shape.size() != 3) {
+    if (in.shape.size() < 2 || in.shape.size() > 4) {
       return in.refuse(
-          "takes images [height,width,channels] or sequences [positions,channels]; its input is " + in.shown(),
+          "takes images [height,width,channels], sequences [positions,channels] or volumes "
+          "[depth,height,width,channels]; its input is " +
+              in.shown(),
           "a vector becomes an image by reshape: [height, width, channels]");
     }
     Node layer = method == UpsampleMethod::nearest ? in.start_with_input_dtype() : in.start();

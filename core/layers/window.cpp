@@ -33,7 +33,7 @@ bool set_lengths(const LayerInput& in, const Window& window, const Padding& padd
   if (padding.kind == PaddingKind::same && stride > 1) {
     in.refuse("has padding SAME with strides " + std::to_string(stride) +
                   ", which pads a sequence by its length, and the data have lengths",
-              "padding: CAUSAL, VALID, or a number of positions [[before, after]]");
+              "padding: VALID, or a number of positions [[before, after]]; conv has CAUSAL, too");
     return false;
   }
   if (window.output.size() > 1) {
@@ -73,8 +73,15 @@ Window as_image(Window window) {
   return window;
 }
 
+Shape out_and_in_first(std::size_t dimensions, bool is_transposed) {
+  const auto in = static_cast<std::int64_t>(dimensions), out = in + 1;
+  Shape order = is_transposed ? Shape{in, out} : Shape{out, in};
+  for (std::int64_t d = 0; d < in; ++d) order.push_back(d);
+  return order;
+}
+
 Shape image_of_windows(const Shape& output) {
-  if (output.size() == 3) return {};
+  if (output.size() >= 3) return {};
   return {1, output.front(), output.back()};
 }
 
@@ -93,7 +100,13 @@ Value without_height(Builder& b, Value x) {
 bool takes_windows(const LayerInput& in, const std::string& key, const std::vector<std::int64_t>& size,
                    std::string help) {
   if (in.shape.size() == size.size() + 1) return true;
-  if (in.shape.size() == 3) help = "a " + key + " of two numbers slides over height and width";
+  if (in.shape.size() == 3) {
+    help = "a " + key + " of two numbers slides over height and width";
+    Shape volume = in.shape;
+    volume.push_back(1);
+    if (size.size() == 3) help += "; reshape: " + to_string(volume) + " makes it a volume of one channel";
+  }
+  if (in.shape.size() == 4) help = "a " + key + " of three numbers slides over depth, height and width";
   if (in.shape.size() == 2) {
     const std::string_view channels = in.around.channels;
     help = "a " + key + " of one number, such as [3], slides over the positions of a sequence";
@@ -105,9 +118,11 @@ bool takes_windows(const LayerInput& in, const std::string& key, const std::vect
       help = channels == "last" ? pictures + "; " + help : pictures;
     }
   }
-  in.refuse((size.size() == 2 ? "takes images [height,width,channels]; its input is "
-                              : "takes sequences [positions,channels] with this " + key + "; its input is ") +
-                in.shown(),
+  const std::string with = " with this " + key;
+  in.refuse((size.size() == 2   ? "takes images [height,width,channels]"
+             : size.size() == 1 ? "takes sequences [positions,channels]" + with
+                                : "takes volumes [depth,height,width,channels]" + with) +
+                "; its input is " + in.shown(),
             std::move(help));
   return false;
 }

@@ -1,5 +1,5 @@
-// The geometry of a sliding window over height and width, or over the positions of a sequence, for convolution and
-// pooling.
+// The geometry of a sliding window over height and width, over the positions of a sequence, or over depth, height and
+// width of a volume, for convolution and pooling.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Window {
 
 // SAME gives ceil(input / stride) outputs; if the padding is odd, the extra element is after the image, as in
 // TensorFlow and XLA. VALID has no padding. CAUSAL has all before, so that an output sees no element after its own.
-// `image` is [height, width, channels] or [positions, channels]; `dilation` is the spacing of window elements.
+// `image` is [height, width, channels], [positions, channels] or [depth, height, width, channels]; `dilation` is the
+// spacing of window elements.
 Window place_window(const Padding& padding, const Shape& image, const std::vector<std::int64_t>& size,
                     const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& dilation);
 
@@ -38,10 +39,13 @@ bool set_lengths(const LayerInput& in, const Window& window, const Padding& padd
 // "SAME", "VALID", "CAUSAL" or "[[1,1],[0,2]]"
 std::string describe(const Padding& padding);
 
-// Ops have windows of two dimensions. A sequence is an image of height 1: these give what they take for it, and leave
-// what has two dimensions as it is.
+// Ops have windows of two dimensions or more. A sequence is an image of height 1: these give what they take for it, and
+// leave what has more dimensions as it is.
 std::vector<std::int64_t> as_image(std::vector<std::int64_t> sizes);
 Window as_image(Window window);
+// The order in which PyTorch has the dimensions of a kernel of so many dimensions: channels out and in first. With
+// `is_transposed` those in before those out.
+Shape out_and_in_first(std::size_t dimensions, bool is_transposed = false);
 // Node::image of the output of a layer of windows.
 Shape image_of_windows(const Shape& output);
 // `x` with the dimension of the height, which is 1, at this place: [B, positions, channels] at 1, a kernel [positions,
@@ -51,7 +55,7 @@ Value with_height(Builder& b, Value x, std::size_t place);
 Value without_height(Builder& b, Value x);
 
 // Whether windows of `size`, the value of this key, slide over the input of a layer; reports it if not. `help` says
-// what to do where the input is neither an image nor a sequence.
+// what to do where the input has no positions.
 bool takes_windows(const LayerInput& in, const std::string& key, const std::vector<std::int64_t>& size,
                    std::string help);
 

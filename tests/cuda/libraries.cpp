@@ -232,6 +232,7 @@ TEST_CASE("operands of libraries are such that a product with their padding chan
   };
   int found = 0;
   for (const Convolution& c : convolutions()) {
+    if (c.x.size() > 4) continue;  // the product is that of images
     for (const DType dtype : {DType::bf16, DType::f32}) {
       INFO(name_of(c, dtype));
       const Three three = three_of(c, dtype);

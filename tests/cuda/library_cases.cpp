@@ -159,6 +159,7 @@ const std::vector<Convolution>& convolutions() {
       {{2, 12, 12, 8}, {3, 3, 8, 8}, {1, 1}, {{2, 2}, {2, 2}}, {2, 2}},  // dilation
       {{2, 8, 8, 12}, {3, 3, 3, 8}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 4},
       {{2, 8, 8, 16}, {3, 3, 1, 32}, {1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 16},  // depthwise, two results for a channel
+      {{2, 5, 6, 7, 8}, {3, 2, 3, 8, 16}, {1, 2, 1}, {{1, 1}, {0, 0}, {1, 1}}, {1, 1, 1}},  // a volume
   };
   return all;
 }
@@ -168,7 +169,7 @@ std::string name_of(const Convolution& c, DType dtype) {
 }
 
 Three three_of(const Convolution& c, DType dtype, bool relu) {
-  const Type x = array_of(dtype, c.x), kernel = array_of(dtype, c.kernel), bias = array_of(dtype, {c.kernel[3]});
+  const Type x = array_of(dtype, c.x), kernel = array_of(dtype, c.kernel), bias = array_of(dtype, {c.kernel.back()});
   const ops::Conv conv{c.strides, c.padding, relu, c.dilation, c.groups, {}};
   const Type y = array_of(dtype, result_of(conv, {x, kernel}));
   return {{conv, {x, kernel, bias}},

@@ -100,12 +100,13 @@ RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
 RunCommand run_by_library(const GpuConv& conv, const GpuRequest& request) {
   const auto& [kind, x_shape, kernel_shape, y_shape, strides, dilation, padding, relu, operands, result, bias, calls] =
       conv;
-  const std::int64_t groups = kernel_shape[2] == 0 ? 1 : x_shape[3] / kernel_shape[2];
+  const std::int64_t of_kernel = kernel_shape[kernel_shape.size() - 2];
+  const std::int64_t groups = of_kernel == 0 ? 1 : x_shape.back() / of_kernel;
   const bool is_forward = kind == GpuConv::Kind::forward, is_input_grad = kind == GpuConv::Kind::input_grad;
   const Type x{is_input_grad ? result : operands, x_shape, {}}, y{is_forward ? result : operands, y_shape, {}};
   const Type kernel{kind == GpuConv::Kind::kernel_grad ? result : operands, kernel_shape, {}};
   std::vector<Type> biases;
-  if (bias) biases.push_back({*bias, {y_shape[3]}, {}});
+  if (bias) biases.push_back({*bias, {y_shape.back()}, {}});
   LibraryCall call{ops::Conv{strides, padding, relu, dilation, groups, {}}, {x, kernel}, {y}};
   switch (kind) {
     case GpuConv::Kind::forward: call.operands.insert(call.operands.end(), biases.begin(), biases.end()); break;

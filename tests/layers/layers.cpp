@@ -175,8 +175,9 @@ TEST_CASE("images and sequences are enlarged by repeating elements, or linearly 
   check_close(of(layers::Upsample{2}, {1, 2, 3, 4}, {2, 2, 1}), {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
   CHECK(f64_model(layers::Upsample{3}, {4, 5, 2}).layers[0].output == Shape{12, 15, 2});
   CHECK(refusal(network({layer("up", layers::Upsample{2})}), {DType::f32, {4}}, labels) ==
-        "up takes images [height,width,channels] or sequences [positions,channels]; its input is f32[4] | a vector "
-        "becomes an image by reshape: [height, width, channels]");
+        "up takes images [height,width,channels], sequences [positions,channels] or volumes "
+        "[depth,height,width,channels]; its input is f32[4] | a vector becomes an image by reshape: [height, width, "
+        "channels]");
 }
 
 TEST_CASE("the maximum over all positions is that of each channel", "[layers]") {
@@ -195,10 +196,10 @@ TEST_CASE("a window has as many numbers as its input has dimensions before the c
       "conv_0 takes images [height,width,channels]; its input is f32[7,6] | a kernel_size of one number, such as [3], "
       "slides over the positions of a sequence");
   conv.padding = {layers::PaddingKind::causal, {}};
-  CHECK(
-      refusal(network({layer("conv_0", conv)}), image, labels) ==
-      "conv_0 has padding CAUSAL, which is over positions, and an image has no order | padding: SAME; or a kernel_size "
-      "of one number, for an input [positions,channels]");
+  CHECK(refusal(network({layer("conv_0", conv)}), image, labels) ==
+        "conv_0 has padding CAUSAL, which is over positions, and its input has no order | padding: SAME; or a "
+        "kernel_size "
+        "of one number, for an input [positions,channels]");
   CHECK(refusal(network({layer("conv_0", layers::Conv{4, {3}})}), image, labels) ==
         "conv_0 takes sequences [positions,channels] with this kernel_size; its input is f32[4,4,2] | a kernel_size of "
         "two numbers slides over height and width");

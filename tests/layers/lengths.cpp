@@ -1,11 +1,13 @@
 // Sequences of different lengths: what is behind their positions has no effect.
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "core/layers/activations.h"
 #include "core/layers/attention.h"
 #include "core/layers/batch_norm.h"
 #include "core/layers/conv.h"
+#include "core/layers/conv_transpose.h"
 #include "core/layers/embedding.h"
 #include "core/layers/nested.h"
 #include "core/layers/norms.h"
@@ -14,6 +16,7 @@
 #include "core/layers/positions.h"
 #include "core/layers/recurrent.h"
 #include "core/layers/reshape.h"
+#include "core/layers/scale.h"
 #include "core/layers/swiglu.h"
 #include "core/layers/upsample.h"
 #include "core/setup/initialize.h"
@@ -69,6 +72,19 @@ Layer recurrent(layers::Returned returned, bool bidirectional) {
   return made;
 }
 
+template <class Layer>
+Layer backwards(Layer made) {
+  made.reverse = true;
+  return made;
+}
+
+void add_names(const layers::LayerKind& kind, std::set<std::string>& names) {
+  names.insert(kind->name());
+  for (const layers::Inside& inside : kind->inside()) {
+    for (const layers::Layer& one : *inside.layers) add_names(one.kind, names);
+  }
+}
+
 const layers::GlobalAvgPool by_mean;
 const layers::GlobalMaxPool by_maximum;
 const layers::Take by_last{{0, true}}, by_first{};
@@ -107,7 +123,16 @@ const std::vector<Case>& cases() {
       {"lstm", {recurrent<layers::Lstm>(layers::Returned::all, false), by_mean}},
       {"lstm, the last", {recurrent<layers::Lstm>(layers::Returned::last, false)}},
       {"lstm, both ways", {recurrent<layers::Lstm>(layers::Returned::all, true), by_maximum}},
+      {"gru", {recurrent<layers::Gru>(layers::Returned::all, false), by_last}},
+      {"gru, backwards", {backwards(recurrent<layers::Gru>(layers::Returned::all, false)), by_mean}},
+      {"lstm, backwards, the last", {backwards(recurrent<layers::Lstm>(layers::Returned::last, false))}},
       {"gru, both ways, the last", {recurrent<layers::Gru>(layers::Returned::last, true)}},
+      {"a position", {layers::Take{{2, false}}}},
+      {"positions", {layers::PositionEmbedding{longest}, layers::Scale{}, by_mean}},
+      {"activations",
+       {layers::Relu{}, layers::Sigmoid{}, layers::Gelu{}, layers::Silu{}, layers::Elu{}, layers::LeakyRelu{},
+        layers::Softplus{}, layers::Softmax{}, by_mean}},
+      {"a list", {layers::Layers{{layer("conv", windows_of(2, pad_causal)), layer("mean", by_mean)}}}},
       {"residual",
        {layers::Residual{{layer("layer", attention(false)), layer("conv", windows_of(3, pad_same))}, {}}, by_mean}},
       {"a gate",
@@ -199,6 +224,21 @@ TEST_CASE("a sequence gives with padding what it gives alone", "[layers]") {
           {found.begin() + 3 * static_cast<std::ptrdiff_t>(i), found.begin() + 3 * static_cast<std::ptrdiff_t>(i) + 3},
           expected);
     }
+  }
+}
+
+TEST_CASE("each kind of layer is in a case of padding, or is refused where sequences have lengths", "[layers]") {
+  std::set<std::string> names{"dense"};  // before all others
+  for (const Case& each : cases()) {
+    for (const layers::LayerKind& kind : each.kinds) add_names(kind, names);
+  }
+  const std::set<std::string> refused{"flatten", "reshape", "transpose", "upsample", "conv_transpose"};
+  // The inputs of the first two are no numbers, and attend is a product at each position. What dropout draws is in
+  // tests/train.
+  const std::set<std::string> others{"embedding", "table_embedding", "attend", "dropout"};
+  for (const declare::AnyKind& kind : family(declare::Tag<layers::LayerKind>())) {
+    INFO(kind.key.path);
+    CHECK(names.contains(kind.key.path) + refused.contains(kind.key.path) + others.contains(kind.key.path) == 1);
   }
 }
 
@@ -322,11 +362,12 @@ TEST_CASE("layers that cannot leave padding out say what comes before them", "[l
   CHECK(refused({layer("layer", layers::Reshape{{4, 6}})}) == mixes);
   CHECK(refused({layer("layer", layers::Transpose{{1, 0}})}) == mixes);
   CHECK(refused({layer("layer", layers::Upsample{})}) == mixes);
+  CHECK(refused({layer("layer", layers::ConvTranspose{4, {2}, {2}})}) == mixes);
   CHECK(refused({layer("mean", by_mean), layer("layer", layers::Reshape{{2, 2}}), layer("f", layers::Flatten{})}) ==
         "accepted");
   CHECK(refused({layer("layer", windows_of(3, pad_same, 2))}) ==
         "layer has padding SAME with strides 2, which pads a sequence by its length, and the data have lengths | "
-        "padding: CAUSAL, VALID, or a number of positions [[before, after]]");
+        "padding: VALID, or a number of positions [[before, after]]; conv has CAUSAL, too");
   CHECK(refused({layer("layer", layers::Dense{3})}, {DType::f32, {6}}) ==
         "layer takes features at each position, [T, C]; its input is f32[6] with lengths | store such sequences as an "
         "array (N, T, 1)");

@@ -116,7 +116,8 @@ std::vector<GradientCase> shape_cases() {
 }
 
 std::vector<GradientCase> contraction_cases() {
-  const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}};
+  const std::vector<std::pair<std::int64_t, std::int64_t>> padding = {{1, 0}, {0, 2}},
+                                                           of_volume = {{1, 0}, {0, 1}, {0, 0}};
   return {
       of(Matmul{}, {.types = {wide({2, 3}, shards), wide({3, 2})}}),
       of(Matmul{true, false}, {.types = {wide({3, 2}, shards), wide({3, 2})}}),
@@ -131,6 +132,12 @@ std::vector<GradientCase> contraction_cases() {
       of(BatchMatmul{true, true}, {.types = {wide({3, 2}), wide({2, 3}, shards)}}),
       of(Conv{{2, 1}, padding}, {.types = {wide({1, 4, 3, 2}, shards), wide({2, 2, 2, 1})}}),
       of(ConvInputGrad{{2, 1}, padding, {1, 4, 3, 2}}, {.types = {wide({2, 2, 2, 1}), wide({1, 2, 4, 1}, shards)}}),
+      of(Conv{{1, 2, 1}, of_volume, false, {1, 1, 1}},
+         {.types = {wide({1, 2, 3, 2, 2}, shards), wide({2, 2, 1, 2, 1}), wide({1})}}),
+      of(ConvInputGrad{{1, 2, 1}, of_volume, {1, 2, 3, 2, 2}, {1, 1, 1}},
+         {.types = {wide({2, 2, 1, 2, 1}), wide({1, 2, 2, 2, 1}, shards)}}),
+      of(ConvKernelGrad{{1, 2, 1}, of_volume, {2, 2, 1, 2, 1}, true, {1, 1, 1}},
+         {.types = {wide({1, 2, 3, 2, 2}, shards), wide({1, 2, 2, 2, 1})}}),
       of(ConvKernelGrad{{2, 1}, padding, {2, 2, 2, 1}}, {.types = {wide({1, 4, 3, 2}, shards), wide({1, 2, 4, 1})}}),
       of(AvgPool{{2, 2}, {1, 2}, {{0, 1}, {1, 0}}, false}, {.types = {wide({1, 3, 3, 2}, shards)}}),
       of(AvgPoolGrad{{2, 2}, {2, 2}, {{0, 0}, {0, 0}}, true, {1, 4, 3, 1}}, {.types = {wide({1, 2, 1, 1}, shards)}}),

@@ -44,6 +44,11 @@ def signals(layers, *more, **options):
     return images([{"reshape": {"shape": [21, 4]}}, *layers], *more, **options)
 
 
+def volumes(layers, *more, **options):
+    """Volumes [3, 4, 7, 1] of the images' numbers."""
+    return images([{"reshape": {"shape": [3, 4, 7, 1]}}, *layers], *more, **options)
+
+
 def convolution(features, kernel_size, **options):
     return {"conv": {"features": features, "kernel_size": kernel_size, **options}}
 
@@ -497,6 +502,13 @@ def branch_cases() -> dict:
              transposed(3, [3, 4], strides=[2, 3], padding="VALID", kernel_dilation=[2, 1])], ADAM, 0.002, **MASKED),
         "conv_transpose_with_gaps": images([transposed(3, [1, 2], strides=[2, 3], use_bias=False), "gelu"]),
         "conv_transpose_of_sequences": signals([convolution(4, [3], strides=[3]), transposed(3, [5], strides=[2]), "relu"]),
+        "volumes": volumes([convolution(4, [2, 3, 3]), "relu", pool("max_pool", [2, 2, 2], [1, 2, 2]),
+                            convolution(6, [2, 2, 2], padding="VALID", feature_group_count=2), "tanh",
+                            transposed(3, [2, 2, 2], strides=[2, 2, 1]),
+                            pool("avg_pool", [2, 1, 2], [1, 1, 1], padding="SAME", count_include_pad=False)]),
+        "volumes_masked": volumes(
+            [convolution(4, [3, 1, 2], strides=[1, 2, 1], padding=[[1, 1], [0, 0], [1, 0]], kernel_dilation=[1, 1, 2]),
+             "gelu", transposed(3, [2, 2, 2]), pool("avg_pool", [2, 2, 3], [1, 1, 2])], ADAM, 0.002, **MASKED),
     }
 
 

@@ -122,8 +122,8 @@ def pair_padding(padding):
 
 
 def conv(options, p, x):
-    """Over sequences Flax's module, which has a padding CAUSAL."""
-    if len(options["kernel_size"]) == 1:
+    """Over sequences and volumes Flax's module, which has a padding CAUSAL."""
+    if len(options["kernel_size"]) != 2:
         options = {**options, "padding": pair_padding(options.get("padding", "SAME")), "use_bias": "bias" in p}
         return nn.Conv(**options).apply({"params": p}, x)
     y = lax.conv_general_dilated(x, p["kernel"], options.get("strides", (1, 1)),

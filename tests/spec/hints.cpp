@@ -201,9 +201,16 @@ TEST_CASE("what other tools do by themselves is told with what does it here", "[
   CHECK(told(loss, "loss: dice").starts_with("10: loss 'dice' is not supported: the nearest are focal, "));
   CHECK(told(loss, "loss: ctc").starts_with("10: loss 'ctc' is not supported: nothing aligns sequences; the nearest "));
   CHECK(told(loss, "loss: triplet").starts_with("10: loss 'triplet' is not supported: there is no loss of pairs "));
+  CHECK(told(loss, "loss: giou").starts_with("10: loss 'giou' is not supported: nothing finds boxes of objects; the "));
+  CHECK(told(loss, "loss: gan").starts_with("10: loss 'gan' is not supported: a run trains one model by one "));
 
   const auto layer = [](const std::string& one) { return told("- flatten", "- " + one); };
   CHECK(layer("unet").starts_with("8: layer 'unet' is not supported: its levels are parallel with join: concat, "));
+  CHECK(
+      layer("yolo").starts_with("8: layer 'yolo' is not supported: nothing finds boxes of objects; the nearest is a "));
+  CHECK(layer("siamese").starts_with("8: layer 'siamese' is not supported: a model is one network with one input; "));
+  CHECK(layer("conv3d") ==
+        "8: unknown layer 'conv3d': did you mean 'conv'? For example conv: {features: 8, kernel_size: [3, 3, 3]}");
   CHECK(layer("concat").starts_with("8: unknown layer 'concat': did you mean 'parallel'? For example parallel: {"));
   CHECK(layer("interpolate").starts_with("8: unknown layer 'interpolate': did you mean 'upsample'? For example "));
   CHECK(

@@ -121,8 +121,8 @@ struct PoolDescs {
   onednn::PrimitiveDesc forward;
 
   PoolDescs(std::string_view op, const PoolGeometry& g, bool count_include_pad)
-      : x(onednn::nhwc_desc(op, DType::f32, g.n, g.h.in, g.w.in, g.c)),
-        y(onednn::nhwc_desc(op, DType::f32, g.n, g.h.out, g.w.out, g.c)),
+      : x(onednn::channels_last_desc(op, DType::f32, g.x_shape())),
+        y(onednn::channels_last_desc(op, DType::f32, g.y_shape())),
         attributes(onednn::attributes(op)),
         algorithm(count_include_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding),
         strides{g.h.stride, g.w.stride},

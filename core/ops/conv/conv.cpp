@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "core/graph/builder.h"
 #include "core/ops/broadcast/broadcast.h"
 #include "core/ops/cast/cast.h"
@@ -23,6 +25,13 @@ void expect_cotangent(std::string_view op, const ConvGeometry& geometry, const S
                   "dy has the shape of the convolution's result");
 }
 
+// All dimensions but the channels.
+std::vector<std::int64_t> pixels_of(const Type& type) {
+  std::vector<std::int64_t> dimensions(type.shape.size() - 1);
+  std::iota(dimensions.begin(), dimensions.end(), 0);
+  return dimensions;
+}
+
 // The three ops do the same work: each multiplies every tap with every cotangent.
 Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {
   Cost cost;
@@ -35,31 +44,42 @@ Cost cost_of(const ConvGeometry& geometry, std::span<const Type> operands, std::
 }  // namespace
 
 double ConvGeometry::flops() const {
-  return 2.0 * static_cast<double>(n) * static_cast<double>(c_of_group()) * static_cast<double>(o) * h.taps() *
-         w.taps();
+  return 2.0 * static_cast<double>(n) * static_cast<double>(c_of_group()) * static_cast<double>(o) * d.taps() *
+         h.taps() * w.taps();
 }
 
 ConvGeometry conv_geometry(std::string_view op, const Shape& x, const Shape& kernel,
                            std::span<const std::int64_t> strides, const Padding& padding,
                            std::span<const std::int64_t> dilation, std::int64_t groups) {
-  if (x.size() != 4 || kernel.size() != 4) {
+  const bool is_volume = x.size() == 5;
+  if ((x.size() != 4 && !is_volume) || kernel.size() != x.size()) {
     throw TypeError(6, fmt::format("{} of x {} and kernel {}", op, to_string(x), to_string(kernel)),
                     "x is [examples, height, width, channels] and a kernel is [height, width, channels in, channels "
-                    "out]");
+                    "out]; of volumes both have a depth before the height");
   }
-  const Windows windows = slide(op, x, std::span(kernel).first(2), strides, padding, dilation);
-  const std::int64_t c = x[3], o = kernel[3];
+  const Windows windows = slide(op, x, std::span(kernel).first(kernel.size() - 2), strides, padding, dilation);
+  const std::int64_t c = x.back(), o = kernel.back(), c_of_kernel = kernel[kernel.size() - 2];
   if (groups < 1 || c % groups != 0 || o % groups != 0) {
     throw TypeError(6, fmt::format("{}: x {} and kernel {} in {} groups", op, to_string(x), to_string(kernel), groups),
                     "the channels of x and those of the result divide over the groups");
   }
-  if (c / groups != kernel[2]) {
-    throw TypeError(6,
-                    fmt::format("{}: x {} has {} channels{}, but kernel {} takes {}", op, to_string(x), c,
-                                groups == 1 ? "" : fmt::format(" in {} groups", groups), to_string(kernel), kernel[2]),
-                    fmt::format("make the kernel [{},{},{},{}]", kernel[0], kernel[1], c / groups, o));
+  if (c / groups != c_of_kernel) {
+    Shape fitting = kernel;
+    fitting[kernel.size() - 2] = c / groups;
+    throw TypeError(
+        6,
+        fmt::format("{}: x {} has {} channels{}, but kernel {} takes {}", op, to_string(x), c,
+                    groups == 1 ? "" : fmt::format(" in {} groups", groups), to_string(kernel), c_of_kernel),
+        fmt::format("make the kernel {}", to_string(fitting)));
   }
-  return {.n = x[0], .c = c, .o = o, .h = windows[0], .w = windows[1], .groups = groups};
+  return {.n = x[0],
+          .c = c,
+          .o = o,
+          .is_volume = is_volume,
+          .d = windows[0],
+          .h = windows[1],
+          .w = windows[2],
+          .groups = groups};
 }
 
 std::vector<Type> Conv::infer(const InferContext& context) const {
@@ -131,7 +151,7 @@ Cotangents Conv::derivative(VjpContext& context) const {
       result[i + 1] = as_dtype(b, b.type(context.operands[i + 1]).dtype, sums[i]);
     }
   } else if (bias) {
-    result[2] = sum_as(b, b.type(context.operands[2]).dtype, dy_of_result, {0, 1, 2});
+    result[2] = sum_as(b, b.type(context.operands[2]).dtype, dy_of_result, pixels_of(b.type(x)));
   }
   return result;
 }
@@ -168,7 +188,7 @@ Cotangents ConvKernelGrad::derivative(VjpContext& context) const {
   } else if (g) {
     result[1] = b.emit(Conv{strides, padding, false, dilation, groups}, {x, *g});
   } else if (g_bias) {
-    result[1] = b.emit(Broadcast{b.type(dy).shape, {3}}, {*g_bias});
+    result[1] = b.emit(Broadcast{b.type(dy).shape, {std::ssize(b.type(dy).shape) - 1}}, {*g_bias});
   }
   return result;
 }

@@ -1,6 +1,6 @@
-// Two-dimensional convolution (cross-correlation, as in every framework) and its two gradients. Images are NHWC,
-// kernels HWIO. Apart from `relu`, each of the three ops is bilinear in two of image, kernel and cotangent, and they
-// are each other's derivatives, so derivatives of any order can be expressed.
+// Convolution (cross-correlation, as in every framework) of images or volumes, and its two gradients. Images are NHWC,
+// kernels HWIO; volumes are NDHWC, kernels DHWIO. Apart from `relu`, each of the three ops is bilinear in two of image,
+// kernel and cotangent, and they are each other's derivatives, so derivatives of any order can be expressed.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace pmaptrain::ops {
 using Padding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 // x [N,H,W,C], kernel [KH,KW,C/groups,O] -> y [N,OH,OW,O], where OH = (H + low + high - extent) / stride + 1, rounded
-// down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width. Padding
-// adds zeros before and after; the kernel's elements are `dilation` apart on the image. With several `groups`, input
-// and output channels are divided into equal groups, and each group of outputs depends on one group of inputs. A third
-// operand, the bias [O], is added to each pixel of y. With `relu`, the op relu is then applied. A NaN is kept, but a
-// sum that overflowed to -inf may become NaN rather than 0. Elements of bf16 are accumulated as in matmul, also in the
-// gradients.
+// down, and extent = (KH - 1) · dilation + 1. `strides`, `padding` and `dilation` are for height and width; of volumes
+// there is a depth D before the height in all of these. Padding adds zeros before and after; the kernel's elements are
+// `dilation` apart on the image. With several `groups`, input and output channels are divided into equal groups, and
+// each group of outputs depends on one group of inputs. A third operand, the bias [O], is added to each pixel of y.
+// With `relu`, the op relu is then applied. A NaN is kept, but a sum that overflowed to -inf may become NaN rather than
+// 0. Elements of bf16 are accumulated as in matmul, also in the gradients.
 struct Conv {
   static constexpr std::string_view name = "conv";
   static constexpr bool local = true;
@@ -99,7 +99,7 @@ struct ConvInputGrad {
 };
 
 // x, dy -> dkernel of `kernel_shape`: the transpose of conv in its kernel. Sums over the examples. With `bias` there is
-// a second result [O], the sum of dy over examples, height and width: the gradient of conv's bias. Kernels take the
+// a second result [O], the sum of dy over its pixels: the gradient of conv's bias. Kernels take the
 // shape from the types of a call, because a backend may compute some output channels at a time.
 struct ConvKernelGrad {
   static constexpr std::string_view name = "conv_kernel_grad";

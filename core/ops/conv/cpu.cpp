@@ -50,20 +50,20 @@ struct Library {
   onednn::MemoryDesc any_kernel;
   onednn::Attributes attributes;
   std::string_view forward_name;  // of the preferred implementation
-  dnnl_dims_t strides, dilations, low, high;
+  Shape strides, dilations, low, high;
 
   Library(std::string_view op, const ConvGeometry& g, const Elements& of)
-      : x(onednn::nhwc_desc(op, of.x, g.n, g.h.in, g.w.in, g.c)),
+      : x(onednn::channels_last_desc(op, of.x, g.x_shape())),
         kernel(plain_kernel(op, of.kernel, g)),
         bias(onednn::strided_desc(op, of.bias, {g.o}, {1})),
-        y(onednn::nhwc_desc(op, of.y, g.n, g.h.out, g.w.out, g.o)),
+        y(onednn::channels_last_desc(op, of.y, g.y_shape())),
         any_kernel(onednn::any_layout_desc(op, of.kernel, kernel_sizes(g))),
         attributes(onednn::attributes(op)),
         forward_name(preferred(g, of.x, g.w.out)),
-        strides{g.h.stride, g.w.stride},
-        dilations{g.h.dilation - 1, g.w.dilation - 1},
-        low{g.h.low, g.w.low},
-        high{used_padding(g.h), used_padding(g.w)} {}
+        strides(g.each([](const Window& window) { return window.stride; })),
+        dilations(g.each([](const Window& window) { return window.dilation - 1; })),
+        low(g.each([](const Window& window) { return window.low; })),
+        high(g.each(used_padding)) {}
 
   // oneDNN requires sizes that divide exactly. So padding that no window reaches is dropped, and input that no window
   // reaches is cut off by negative padding.
@@ -71,15 +71,21 @@ struct Library {
     return (window.out - 1) * window.stride + window.extent() - window.in - window.low;
   }
 
-  // Kernel sizes in the library's order: out, in, height, width, preceded by the groups if there are several.
+  // Kernel sizes in the library's order: out, in, then those of the window, preceded by the groups if there are
+  // several.
   static Shape kernel_sizes(const ConvGeometry& g) {
-    const Shape sizes = {g.o_of_group(), g.c_of_group(), g.h.window, g.w.window};
-    return g.groups == 1 ? sizes : Shape{g.groups, sizes[0], sizes[1], sizes[2], sizes[3]};
+    Shape sizes = g.each([](const Window& window) { return window.window; });
+    sizes.insert(sizes.begin(), {g.o_of_group(), g.c_of_group()});
+    if (g.groups > 1) sizes.insert(sizes.begin(), g.groups);
+    return sizes;
   }
   static onednn::MemoryDesc plain_kernel(std::string_view op, DType dtype, const ConvGeometry& g) {
-    if (g.groups == 1) return onednn::hwio_desc(op, dtype, g.h.window, g.w.window, g.c, g.o);
     const std::int64_t element = g.c_of_group() * g.o;
-    return onednn::strided_desc(op, dtype, kernel_sizes(g), {g.o_of_group(), 1, g.o, g.w.window * element, element});
+    Shape strides = {g.h.window * g.w.window * element, g.w.window * element, element};
+    if (!g.is_volume) strides.erase(strides.begin());
+    strides.insert(strides.begin(), {1, g.o});
+    if (g.groups > 1) strides.insert(strides.begin(), g.o_of_group());
+    return onednn::strided_desc(op, dtype, kernel_sizes(g), strides);
   }
 
   onednn::PrimitiveDesc forward(std::string_view op, bool with_bias = false, bool relu = false) const {
@@ -88,7 +94,8 @@ struct Library {
       dnnl_primitive_desc_t created = nullptr;
       const dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
           &created, onednn::engine(), dnnl_forward_training, dnnl_convolution_direct, x.get(), any_kernel.get(),
-          with_bias ? bias.get() : nullptr, y.get(), strides, dilations, low, high, chosen.get());
+          with_bias ? bias.get() : nullptr, y.get(), strides.data(), dilations.data(), low.data(), high.data(),
+          chosen.get());
       return onednn::own_primitive_desc(op, status, created);
     });
   }
@@ -222,8 +229,8 @@ struct InputGrad {
       dnnl_primitive_desc_t created = nullptr;
       const dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
           &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(),
-          library.y.get(), library.strides, library.dilations, library.low, library.high, forward.get(),
-          library.attributes.get());
+          library.y.get(), library.strides.data(), library.dilations.data(), library.low.data(), library.high.data(),
+          forward.get(), library.attributes.get());
       return onednn::own_primitive_desc(op.name, status, created);
     });
     in_tiles = is_better_in_tiles(desc, g);
@@ -316,8 +323,8 @@ std::unique_ptr<CpuKernel> ConvKernelGrad::cpu(const CpuRequest& request) const 
   dnnl_primitive_desc_t created = nullptr;
   const dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
       &created, onednn::engine(), dnnl_convolution_direct, library.x.get(), library.any_kernel.get(),
-      library_sum ? library.bias.get() : nullptr, library.y.get(), library.strides, library.dilations, library.low,
-      library.high, forward.get(), library.attributes.get());
+      library_sum ? library.bias.get() : nullptr, library.y.get(), library.strides.data(), library.dilations.data(),
+      library.low.data(), library.high.data(), forward.get(), library.attributes.get());
   const onednn::PrimitiveDesc desc = onednn::own_primitive_desc(name, status, created);
   if (is_better_in_tiles(desc, g)) {
     if (!is_f32(request)) return nullptr;

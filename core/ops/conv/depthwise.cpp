@@ -69,7 +69,7 @@ const float* widened(const float* x, std::int64_t size, std::int64_t times, floa
 
 bool takes_depthwise(const ConvGeometry& g, bool gradient) {
   const bool depthwise = g.groups > 1 && g.c_of_group() == 1, dilated = g.h.dilation > 1 || g.w.dilation > 1;
-  return g.n > 0 && g.o > 0 && depthwise && (g.o_of_group() > 1 || (gradient && dilated));
+  return !g.is_volume && g.n > 0 && g.o > 0 && depthwise && (g.o_of_group() > 1 || (gradient && dilated));
 }
 
 std::unique_ptr<CpuKernel> make_depthwise(const CpuRequest& request, const ConvGeometry& g, bool relu) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/ops/conv/conv.h"
 #include "core/ops/matmul/product.h"
 
@@ -35,7 +37,7 @@ GpuConv call_of(const T& op, GpuConv::Kind kind, const GpuRequest& request, bool
 GpuKernel Conv::gpu(const GpuRequest& request) const {
   const Shape& y = request.results[0].shape;
   if (numel(request.operands[0]) == 0 || numel(request.operands[1]) == 0) {
-    return GpuProduct{.m = y[0] * y[1] * y[2], .n = y[3], .relu = relu}.launch(request);
+    return GpuProduct{.m = numel(y) / std::max<std::int64_t>(1, y.back()), .n = y.back(), .relu = relu}.launch(request);
   }
   const bool has_bias = request.operands.size() == 3;
   const bool one_batch = request.stacked[0] && !request.stacked[1] && (!has_bias || !request.stacked[2]);

@@ -8,22 +8,34 @@
 namespace pmaptrain::ops {
 namespace {
 
+// Calls f(x offset, kernel offset) for every tap on the image of a pixel of y.
+template <class F>
+void for_each_tap_of(const ConvGeometry& g, std::int64_t n, std::int64_t od, std::int64_t oh, std::int64_t ow, F&& f) {
+  for (std::int64_t kd = g.d.first(od); kd < g.d.last(od); ++kd) {
+    const std::int64_t slice = (n * g.d.in + g.d.start(od) + kd * g.d.dilation) * g.h.in;
+    for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
+      const std::int64_t row = (slice + g.h.start(oh) + kh * g.h.dilation) * g.w.in;
+      for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
+        f((row + g.w.start(ow) + kw * g.w.dilation) * g.c,
+          ((kd * g.h.window + kh) * g.w.window + kw) * g.c_of_group() * g.o);
+      }
+    }
+  }
+}
+
 // Calls f(x offset, kernel offset, y offset) for every tap on the image and every group. The offsets are those of the
 // group's first channels in x, in the kernel and in y. The taps of an output element come one after another.
 template <class F>
 void for_each_tap(const ConvGeometry& g, F&& f) {
   const std::int64_t cs = g.c_of_group(), os = g.o_of_group();
   for (std::int64_t n = 0; n < g.n; ++n) {
-    for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
-      for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
-        const std::int64_t y = ((n * g.h.out + oh) * g.w.out + ow) * g.o;
-        for (std::int64_t kh = g.h.first(oh); kh < g.h.last(oh); ++kh) {
-          const std::int64_t row = (n * g.h.in + g.h.start(oh) + kh * g.h.dilation) * g.w.in;
-          for (std::int64_t kw = g.w.first(ow); kw < g.w.last(ow); ++kw) {
-            const std::int64_t x = (row + g.w.start(ow) + kw * g.w.dilation) * g.c;
-            const std::int64_t kernel = (kh * g.w.window + kw) * cs * g.o;
+    for (std::int64_t od = 0; od < g.d.out; ++od) {
+      for (std::int64_t oh = 0; oh < g.h.out; ++oh) {
+        for (std::int64_t ow = 0; ow < g.w.out; ++ow) {
+          const std::int64_t y = (((n * g.d.out + od) * g.h.out + oh) * g.w.out + ow) * g.o;
+          for_each_tap_of(g, n, od, oh, ow, [&](std::int64_t x, std::int64_t kernel) {
             for (std::int64_t i = 0; i < g.groups; ++i) f(x + i * cs, kernel + i * os, y + i * os);
-          }
+          });
         }
       }
     }
@@ -50,7 +62,7 @@ void Conv::reference(const ReferenceCall& call) const {
         axpy(g.o_of_group(), x[at_x + c], kernel + at_kernel + c * g.o, y + at_y);
     });
     const T* bias = call.operands.size() == 3 ? call.operands[2].as<T>() : nullptr;
-    add_bias_and_relu(g.n * g.h.out * g.w.out, g.o, bias, relu, y);
+    add_bias_and_relu(g.pixels(), g.o, bias, relu, y);
   });
 }
 
@@ -83,7 +95,7 @@ void ConvKernelGrad::reference(const ReferenceCall& call) const {
     });
     if (!bias) return;
     zero<T>(call.results[1]);
-    reduce_rows<SumReducer>(dy, static_cast<std::size_t>(g.n * g.h.out * g.w.out), static_cast<std::size_t>(g.o),
+    reduce_rows<SumReducer>(dy, static_cast<std::size_t>(g.pixels()), static_cast<std::size_t>(g.o),
                             call.results[1].as<T>());
   });
 }

@@ -88,8 +88,8 @@ bool takes_taps(const ConvGeometry& g) {
   // A pixel that is gathered takes part in as many multiplications as there are channels out. (Measured.)
   constexpr std::int64_t small_image = 16, least_pixels = 256, least_channels = 64;
   const std::int64_t pixels = g.h.out * g.w.out;
-  return g.groups == 1 && pixels <= small_image && g.n * pixels >= least_pixels && g.c >= least_channels &&
-         g.o >= least_channels;
+  return !g.is_volume && g.groups == 1 && pixels <= small_image && g.n * pixels >= least_pixels &&
+         g.c >= least_channels && g.o >= least_channels;
 }
 
 std::unique_ptr<CpuKernel> make_kernel_grad_of_taps(const CpuRequest& request, const ConvGeometry& g) {

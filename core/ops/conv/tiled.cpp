@@ -221,7 +221,7 @@ class TiledKernelGrad final : public Tiled {
 
 }  // namespace
 
-bool takes_tiles(const ConvGeometry& g) { return g.h.window > most_taps || g.w.window > most_taps; }
+bool takes_tiles(const ConvGeometry& g) { return !g.is_volume && (g.h.window > most_taps || g.w.window > most_taps); }
 
 std::unique_ptr<CpuKernel> make_tiled_input_grad(const CpuRequest& request, const ConvGeometry& g) {
   return std::make_unique<TiledInputGrad>(request, g);

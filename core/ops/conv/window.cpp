@@ -10,7 +10,7 @@ namespace {
 // A bound far above any image size, and far below the overflow of sums of sizes.
 constexpr std::int64_t largest = std::int64_t{1} << 31;
 
-std::string_view dimension_name(std::size_t d) { return d == 0 ? "height" : "width"; }
+std::string_view dimension_name(std::size_t d) { return d == 0 ? "depth" : d == 1 ? "height" : "width"; }
 
 // The sum of floor((a·i + b) / m) over 0 <= i < n, for non-negative numbers, in as many rounds as Euclid's algorithm
 // needs for a and m. It counts the lattice points under a line, alternately by columns and by rows.
@@ -51,52 +51,56 @@ std::string pairs_text(std::span<const std::pair<std::int64_t, std::int64_t>> pa
   return text + "]";
 }
 
-Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
+Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> size,
               std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
               std::span<const std::int64_t> dilation) {
-  if (image.size() != 4) {
+  const bool is_volume = image.size() == 5;
+  if (image.size() != 4 && !is_volume) {
     throw TypeError(6, fmt::format("{} of shape {}", op, to_string(image)),
-                    "an image has four dimensions: examples, height, width, channels");
+                    "an image has four dimensions: examples, height, width, channels; a volume has a depth before its "
+                    "height");
   }
-  if (hw.size() != 2 || strides.size() != 2 || padding.size() != 2) {
+  const std::size_t dimensions = image.size() - 2;
+  const std::string each = is_volume ? "for depth, for height and for width" : "for height and one for width";
+  if (size.size() != dimensions || strides.size() != dimensions || padding.size() != dimensions) {
     throw TypeError(6, fmt::format("{} with {} strides and {} paddings", op, strides.size(), padding.size()),
-                    "give one of each for height and one for width");
+                    "give one of each " + each);
   }
-  if (!dilation.empty() && dilation.size() != 2) {
-    throw TypeError(6, fmt::format("{} with {} dilations", op, dilation.size()),
-                    "give one for height and one for width");
+  if (!dilation.empty() && dilation.size() != dimensions) {
+    throw TypeError(6, fmt::format("{} with {} dilations", op, dilation.size()), "give one " + each);
   }
   Windows windows;
-  for (std::size_t d = 0; d < 2; ++d) {
-    const auto [low, high] = padding[d];
-    if (strides[d] < 1 || strides[d] > largest) {
-      throw TypeError(6, fmt::format("{} with a stride of {} in {}", op, strides[d], dimension_name(d)),
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const std::size_t d = windows.size() - dimensions + i;
+    const auto [low, high] = padding[i];
+    if (strides[i] < 1 || strides[i] > largest) {
+      throw TypeError(6, fmt::format("{} with a stride of {} in {}", op, strides[i], dimension_name(d)),
                       "a stride is at least 1");
     }
     if (low < 0 || high < 0 || low > largest || high > largest) {
       throw TypeError(6, fmt::format("{} with padding {}", op, pairs_text(padding)),
                       "padding is a number of rows before and after, each 0 or more");
     }
-    const std::int64_t in = image[d + 1];
+    const std::int64_t in = image[i + 1];
     if (in < 0 || in > most_elements) {
       throw TypeError(6, fmt::format("{} of shape {}", op, to_string(image)),
                       "a size is not negative, and an image has at most 10^12 elements");
     }
-    const std::int64_t apart = dilation.empty() ? 1 : dilation[d];
+    const std::int64_t apart = dilation.empty() ? 1 : dilation[i];
     if (apart < 1 || apart > largest) {
       throw TypeError(6, fmt::format("{} with a dilation of {} in {}", op, apart, dimension_name(d)),
                       "a dilation is at least 1");
     }
-    const bool fits = hw[d] >= 1 && (hw[d] - 1) <= (in + low + high - 1) / apart && in + low + high > 0;
+    const bool fits = size[i] >= 1 && (size[i] - 1) <= (in + low + high - 1) / apart && in + low + high > 0;
     if (!fits) {
       const std::string dilated = apart == 1 ? "" : fmt::format(" dilated by {}", apart);
       throw TypeError(6,
-                      fmt::format("{} with a window of {}{} over {} + {} + {} elements of {}", op, hw[d], dilated, low,
-                                  in, high, dimension_name(d)),
-                      hw[d] < 1 ? "a window has at least one element" : "the window must fit into the padded image");
+                      fmt::format("{} with a window of {}{} over {} + {} + {} elements of {}", op, size[i], dilated,
+                                  low, in, high, dimension_name(d)),
+                      size[i] < 1 ? "a window has at least one element" : "the window must fit into the padded image");
     }
-    windows[d] = {in, hw[d], strides[d], low, high, 0, apart};
-    windows[d].out = (in + low + high - windows[d].extent()) / strides[d] + 1;
+    windows[d] = {in, size[i], strides[i], low, high, 0, apart};
+    windows[d].out = (in + low + high - windows[d].extent()) / strides[i] + 1;
   }
   return windows;
 }

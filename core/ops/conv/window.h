@@ -1,4 +1,5 @@
-// The geometry that convolution and pooling share: windows that slide over height and width of an NHWC image.
+// The geometry that convolution and pooling share: windows that slide over height and width of an NHWC image, or over
+// depth, height and width of an NDHWC volume.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +14,15 @@
 
 namespace pmaptrain::ops {
 
-// One of the two dimensions: `in` elements with padding of `low` before and `high` after them, and `out` positions of a
+// One of the dimensions: `in` elements with padding of `low` before and `high` after them, and `out` positions of a
 // window of `window` elements. Positions are `stride` apart, and the elements of a window `dilation`.
 struct Window {
-  std::int64_t in = 0;
+  std::int64_t in = 1;
   std::int64_t window = 1;
   std::int64_t stride = 1;
   std::int64_t low = 0;
   std::int64_t high = 0;
-  std::int64_t out = 0;
+  std::int64_t out = 1;
   std::int64_t dilation = 1;
 
   // The distance from the window's first element to its last.
@@ -43,11 +44,12 @@ struct Window {
     return dilation == 1 ? distance : (distance + dilation - 1) / dilation;
   }
 };
-using Windows = std::array<Window, 2>;  // height, width
+using Windows = std::array<Window, 3>;  // depth, height, width: an image has a depth of 1
 
-// Checks sizes and attributes of the op `op` and computes the output sizes. `image` is its NHWC shape, and `hw` the
-// window's height and width. An empty dilation means 1. Throws TypeError that names the wrong attribute or size.
-Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> hw,
+// Checks sizes and attributes of the op `op` and computes the output sizes. `image` is its shape, NHWC or NDHWC, and
+// `size` the window's height and width, behind the depth of a volume. An empty dilation means 1. Throws TypeError that
+// names the wrong attribute or size.
+Windows slide(std::string_view op, const Shape& image, std::span<const std::int64_t> size,
               std::span<const std::int64_t> strides, std::span<const std::pair<std::int64_t, std::int64_t>> padding,
               std::span<const std::int64_t> dilation = {});
 

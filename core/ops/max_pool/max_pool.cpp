@@ -12,16 +12,20 @@ using pmaptrain::to_string;
 PoolGeometry pool_geometry(std::string_view op, const Shape& x, std::span<const std::int64_t> window,
                            std::span<const std::int64_t> strides,
                            std::span<const std::pair<std::int64_t, std::int64_t>> padding) {
+  if (x.size() != 4) {
+    throw TypeError(6, fmt::format("{} of shape {}", op, to_string(x)),
+                    "an image has four dimensions: examples, height, width, channels");
+  }
   const Windows windows = slide(op, x, window, strides, padding);
-  for (std::size_t d = 0; d < 2; ++d) {
-    if (windows[d].in == 0 || windows[d].low >= windows[d].window || windows[d].high >= windows[d].window) {
+  for (const Window& each : windows) {
+    if (each.in == 0 || each.low >= each.window || each.high >= each.window) {
       throw TypeError(6,
                       fmt::format("{} of {} with window [{},{}] and padding {}: a window would see padding only", op,
                                   to_string(x), window[0], window[1], pairs_text(padding)),
                       "padding is smaller than the window, and the image is not empty");
     }
   }
-  return {.n = x[0], .c = x[3], .h = windows[0], .w = windows[1]};
+  return {.n = x[0], .c = x[3], .h = windows[1], .w = windows[2]};
 }
 
 Cost pool_cost(const PoolGeometry& geometry, std::span<const Type> operands, std::span<const Type> results) {

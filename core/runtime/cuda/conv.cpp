@@ -128,14 +128,14 @@ class ConvCommand final : public PreparedCommand {
       widen(image_);
       if (is_kernel_grad()) widen(other_);
       kernel_part_ = parts_.add(static_cast<std::size_t>(numel(shape_.kernel)) * size_of(kernel_type()));
-      if (narrows_bias()) rounded_bias_ = parts_.add(static_cast<std::size_t>(shape_.y[3]) * size_of(way_.bias));
+      if (narrows_bias()) rounded_bias_ = parts_.add(static_cast<std::size_t>(shape_.y.back()) * size_of(way_.bias));
       if (!is_kernel_grad() && way_.sum != result_) {
         sum_part_ = parts_.add(static_cast<std::size_t>(sums()) * size_of(way_.sum));
       }
       plan_part_ = parts_.add(plan_->workspace);
     }
     if (bias_gradient_) {
-      bias_part_ = parts_.add(column_sums_workspace(other_.dtype, pixels(), shape_.y[3]));
+      bias_part_ = parts_.add(column_sums_workspace(other_.dtype, pixels(), shape_.y.back()));
     }
     workspace_ = parts_.size();
   }
@@ -149,9 +149,9 @@ class ConvCommand final : public PreparedCommand {
   bool is_kernel_grad() const { return shape_.kind == GpuConv::Kind::kernel_grad; }
   // The type of the kernel in the plan's layout. What transposes the kernel converts it too.
   DType kernel_type() const { return is_kernel_grad() ? way_.sum : way_.input; }
-  // The number of rows of the kernel, seen as a matrix [HWI, O].
-  std::int64_t kernel_rows() const { return shape_.kernel[0] * shape_.kernel[1] * shape_.kernel[2]; }
-  std::int64_t pixels() const { return shape_.y[0] * shape_.y[1] * shape_.y[2]; }
+  // The number of rows of the kernel, seen as a matrix [DHWI, O].
+  std::int64_t kernel_rows() const { return numel(shape_.kernel) / shape_.kernel.back(); }
+  std::int64_t pixels() const { return numel(shape_.y) / shape_.y.back(); }
   bool narrows_bias() const { return way_.bias_in_plan && bias_ != way_.bias; }
 
   // The number of elements of the first result, for one call.
@@ -167,7 +167,7 @@ class ConvCommand final : public PreparedCommand {
       const std::byte* const dy = slices_.operand(arguments, 1, call);
       check(
           column_sums({*bias_gradient_, slices_.result(arguments, 1, call)}, {other_.dtype, const_cast<std::byte*>(dy)},
-                      pixels(), shape_.y[3], arguments.workspace + bias_part_, stream),
+                      pixels(), shape_.y.back(), arguments.workspace + bias_part_, stream),
           "the gradient of a bias");
     }
     if (!plan_) {  // the sum has no addends
@@ -183,7 +183,7 @@ class ConvCommand final : public PreparedCommand {
       memory.y = as_input(other_, stream, arguments, call);
       memory.to = kernel.data;
       plan_->run(stream, memory);
-      check(transpose({result_, result}, kernel, shape_.kernel[3], kernel_rows(), stream), "a kernel's layout");
+      check(transpose({result_, result}, kernel, shape_.kernel.back(), kernel_rows(), stream), "a kernel's layout");
       return;
     }
     if (shape_.kind == GpuConv::Kind::forward) {
@@ -191,7 +191,7 @@ class ConvCommand final : public PreparedCommand {
       if (bias_) memory.bias = slices_.operand(arguments, 2, call);
       if (narrows_bias()) {
         std::byte* const rounded = arguments.workspace + rounded_bias_;
-        check(convert({way_.bias, rounded}, {*bias_, const_cast<std::byte*>(memory.bias)}, shape_.y[3], stream),
+        check(convert({way_.bias, rounded}, {*bias_, const_cast<std::byte*>(memory.bias)}, shape_.y.back(), stream),
               "the bias of a convolution");
         memory.bias = rounded;
       }
@@ -199,7 +199,7 @@ class ConvCommand final : public PreparedCommand {
       memory.y = image;
     }
     const std::byte* const other = slices_.operand(arguments, other_.index, call);
-    check(transpose(kernel, {other_.dtype, const_cast<std::byte*>(other)}, kernel_rows(), shape_.kernel[3], stream),
+    check(transpose(kernel, {other_.dtype, const_cast<std::byte*>(other)}, kernel_rows(), shape_.kernel.back(), stream),
           "a kernel's layout");
     plan_->run(stream, memory);
     finish_sums(stream, arguments, call, {way_.sum, sum}, result);
@@ -224,7 +224,7 @@ class ConvCommand final : public PreparedCommand {
     Epilogue rest{{result_, result}, sum, {}, relu, 1, sums()};
     if (bias_) {
       rest.rows = pixels();
-      rest.columns = shape_.y[3];
+      rest.columns = shape_.y.back();
     }
     if (add_bias) rest.bias = {*bias_, const_cast<std::byte*>(slices_.operand(arguments, 2, call))};
     check(apply_epilogue(rest, stream), "finishing a convolution");

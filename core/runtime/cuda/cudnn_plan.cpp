@@ -98,12 +98,22 @@ fe::DataType_t cudnn_type(DType dtype) {
                                : fe::DataType_t::FLOAT;
 }
 
-// cuDNN orders dimensions as examples, channels, height, width. The strides say that the channels of a pixel are
-// contiguous in memory (NHWC).
-Sizes dimensions(const Shape& nhwc) { return {nhwc[0], nhwc[3], nhwc[1], nhwc[2]}; }
+// cuDNN orders dimensions as examples, channels, height, width, with the depth of volumes before the height. The
+// strides say that the channels of a pixel are contiguous in memory (NHWC).
+Sizes dimensions(const Shape& nhwc) {
+  Sizes sizes = nhwc;
+  std::rotate(sizes.begin() + 1, sizes.end() - 1, sizes.end());
+  return sizes;
+}
 Sizes channels_innermost(const Sizes& nchw) {
-  const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
-  return {h * w * c, 1, w * c, c};
+  Sizes strides(nchw.size(), 1);
+  std::int64_t stride = nchw[1];
+  for (std::size_t i = nchw.size() - 1; i >= 2; --i) {
+    strides[i] = stride;
+    stride *= nchw[i];
+  }
+  strides[0] = stride;
+  return strides;
 }
 
 struct Definition {
@@ -128,10 +138,14 @@ struct Definition {
 
   template <class Attributes>
   Attributes windows() const {
-    const auto& [height, width] = std::tie(shape.padding[0], shape.padding[1]);
+    Sizes before, after;
+    for (const auto& [low, high] : shape.padding) {
+      before.push_back(low);
+      after.push_back(high);
+    }
     return Attributes()
-        .set_pre_padding({height.first, width.first})
-        .set_post_padding({height.second, width.second})
+        .set_pre_padding(before)
+        .set_post_padding(after)
         .set_stride(shape.strides)
         .set_dilation(shape.dilation)
         .set_compute_data_type(compute);
@@ -140,14 +154,16 @@ struct Definition {
   void define(fe::graph::Graph& graph) const {
     graph.set_io_data_type(cudnn_type(types.input)).set_intermediate_data_type(compute).set_compute_data_type(compute);
     const Sizes x = dimensions(shape.x), y = dimensions(shape.y);
-    const Sizes kernel{shape.kernel[3], shape.kernel[2], shape.kernel[0], shape.kernel[1]};
+    Sizes kernel{shape.kernel.rbegin(), shape.kernel.rbegin() + 2};  // out, in
+    kernel.insert(kernel.end(), shape.kernel.begin(), shape.kernel.end() - 2);
     switch (shape.kind) {
       case GpuConv::Kind::forward: {
         Tensor sum = graph.conv_fprop(input(graph, name_x, x), input(graph, name_kernel, kernel),
                                       windows<fe::graph::Conv_fprop_attributes>());
         if (types.with_bias) {
           sum->set_data_type(compute);
-          const Sizes one_pixel{1, y[1], 1, 1};
+          Sizes one_pixel(y.size(), 1);
+          one_pixel[1] = y[1];
           const Tensor bias = graph.tensor(attributes(name_bias, one_pixel, types.bias, types.bias_alignment));
           sum = graph.pointwise(
               sum, bias,

@@ -38,7 +38,8 @@ bool is_on_tensor_cores(const GpuKernel& kernel, bool tf32) {
   const GpuMatmul* const product = kernel.find<GpuMatmul>();
   const GpuConv* const convolution = kernel.find<GpuConv>();
   // A depthwise convolution has no products of matrices.
-  const bool has_products = convolution != nullptr && (convolution->kernel[2] > 1 || convolution->x[3] == 1);
+  const bool has_products =
+      convolution != nullptr && (convolution->kernel[convolution->kernel.size() - 2] > 1 || convolution->x.back() == 1);
   return (product != nullptr && are(product->operands)) || (has_products && are(convolution->operands)) ||
          kernel.find<GpuAttention>() != nullptr || kernel.is_on_tensor_cores();
 }

@@ -138,7 +138,11 @@ class Checker {
     }
     if (key.fallback.empty()) return;
     Node value = parse_own(std::string(key.fallback));
-    if (!key.as_long_as.empty() && value.items.size() > key.length) value.items.resize(key.length);
+    const bool is_list = value.is(Kind::sequence) && !value.items.empty();
+    if (is_list && !key.as_long_as.empty() && key.least_length == 0) {
+      const Node last = value.items.back();
+      value.items.resize(key.length, last);
+    }
     move_to(value, at);
     Node label = scalar_at(at, name);
     label.fallback = value.fallback = true;

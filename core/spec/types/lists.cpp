@@ -25,7 +25,9 @@ Node check_integers(const Key& key, const Node& value, const Reporter& reporter)
     const Number<std::int64_t> one = parse_integer(value.text);
     const auto number = static_cast<double>(one.value);
     if (one.ok() && number >= key.low && number <= key.high) {
-      const std::vector<std::string> all(key.length, std::to_string(one.value));
+      // Of one to three dimensions two are most often meant.
+      const std::vector<std::string> all(key.least_length > 0 ? std::min<std::size_t>(key.length, 2) : key.length,
+                                         std::to_string(one.value));
       return misspelt_value(key, value, "[" + join(all, ", ") + "]", reporter);
     }
   }
