@@ -21,8 +21,8 @@ std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> data
 std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,
                                             std::vector<std::int32_t> lengths, std::int64_t ignored);
 
-// The same dataset of sequences, of which only the first `count` positions are read: the others are padding in all
-// examples that are. Of the targets too, if they are `by_position`.
+// The same dataset of sequences, cut to their first `count` positions, and their targets with them if these are
+// `by_position`. Only examples with at most so many positions may be read.
 std::shared_ptr<const Dataset> first_positions(const std::shared_ptr<const Dataset>& dataset, std::int64_t count,
                                                bool by_position);
 

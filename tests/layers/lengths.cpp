@@ -21,6 +21,7 @@
 #include "core/layers/upsample.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
+#include "tests/model/finite_differences.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
@@ -288,19 +289,7 @@ TEST_CASE("the gradients of sequences of different lengths match finite differen
   feed["rows"] = {4, 5, 6};
   add_numbers(feed, step::step_numbers(model, net.step, optimizer_of(net, model)));
   const Feed result = results_of(program, feed);
-  for (const model::Parameter& parameter : model.parameters) {
-    if (parameter.is_state) continue;
-    for (std::size_t i = 0; i < feed[parameter.name].size(); i += 3) {
-      const double step = 1e-5;
-      Feed above = feed, below = feed;
-      above[parameter.name][i] += step;
-      below[parameter.name][i] -= step;
-      const double expected =
-          (results_of(program, above)["loss"].front() - results_of(program, below)["loss"].front()) / (2 * step);
-      INFO(parameter.name << "[" << i << "]");
-      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-5).margin(1e-7));
-    }
-  }
+  check_gradients(program, model, feed, result, {1e-5, 1e-7, 3});
 }
 
 TEST_CASE("batch_norm has the statistics of all positions of a batch, each once", "[layers][step]") {

@@ -10,6 +10,7 @@
 #include "core/layers/swiglu.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
+#include "tests/model/finite_differences.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
@@ -267,18 +268,7 @@ TEST_CASE("the gradients of a model of sequences match finite differences of its
     feed[parameter.name] = to_numbers(setup::draw(parameter, 5, DType::f64), DType::f64);
   }
   const Feed result = results_of(program, feed);
-  for (const model::Parameter& parameter : model.parameters) {
-    for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
-      const double step = 1e-5;
-      Feed above = feed, below = feed;
-      above[parameter.name][i] += step;
-      below[parameter.name][i] -= step;
-      const double expected =
-          (results_of(program, above)["loss"].front() - results_of(program, below)["loss"].front()) / (2 * step);
-      INFO(parameter.name << "[" << i << "]");
-      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-8));
-    }
-  }
+  check_gradients(program, model, feed, result);
 }
 
 TEST_CASE("layers of sequences refuse what does not fit, and say what would", "[layers]") {

@@ -7,6 +7,7 @@
 
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
+#include "tests/model/finite_differences.h"
 #include "tests/model/fixture.h"
 
 using namespace pmaptrain;
@@ -142,18 +143,7 @@ TEST_CASE("the gradients of tables match finite differences of the loss, and a r
     feed[parameter.name] = to_numbers(setup::draw(parameter, 5, DType::f64), DType::f64);
   }
   const Feed result = results_of(program, feed);
-  for (const model::Parameter& parameter : model.parameters) {
-    for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
-      const double step = 1e-5;
-      Feed above = feed, below = feed;
-      above[parameter.name][i] += step;
-      below[parameter.name][i] -= step;
-      const double expected =
-          (results_of(program, above)["loss"].front() - results_of(program, below)["loss"].front()) / (2 * step);
-      INFO(parameter.name << "[" << i << "]");
-      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-8));
-    }
-  }
+  check_gradients(program, model, feed, result);
   const Numbers &before = feed.at("t.city.embedding"), &after = result.at("t.city.embedding");
   for (const std::size_t i : {0U, 1U, 4U, 5U}) CHECK(after[i] == before[i]);
   for (const std::size_t i : {2U, 3U, 6U, 7U}) CHECK(after[i] != before[i]);

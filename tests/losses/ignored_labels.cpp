@@ -8,6 +8,7 @@
 #include "core/setup/data_checks.h"
 #include "core/setup/initialize.h"
 #include "tests/catch.h"
+#include "tests/model/finite_differences.h"
 #include "tests/model/fixture.h"
 #include "tests/session_run.h"
 #include "tests/words.h"
@@ -144,18 +145,7 @@ TEST_CASE("gradients where positions are ignored match finite differences of the
     feed[parameter.name] = to_numbers(setup::draw(parameter, 5, DType::f64), DType::f64);
   }
   const Feed result = results_of(program, feed);
-  for (const model::Parameter& parameter : model.parameters) {
-    for (std::size_t i = 0; i < feed[parameter.name].size(); ++i) {
-      const double step = 1e-5;
-      Feed above = feed, below = feed;
-      above[parameter.name][i] += step;
-      below[parameter.name][i] -= step;
-      const double expected =
-          (results_of(program, above)["loss"].front() - results_of(program, below)["loss"].front()) / (2 * step);
-      INFO(parameter.name << "[" << i << "]");
-      CHECK(feed[parameter.name][i] - result.at(parameter.name)[i] == Approx(expected).epsilon(1e-6).margin(1e-9));
-    }
-  }
+  check_gradients(program, model, feed, result, {1e-6, 1e-9});
   // Without a label that counts there is no mean, and no update.
   feed["targets"] = Numbers(8, -100);
   const Feed none = results_of(program, feed);
