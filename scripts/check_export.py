@@ -135,8 +135,19 @@ LENGTHS = {
         {conv: {features: 4, kernel_size: [2], padding: CAUSAL}}, {take: last}, {dense: 5}""",
     "recurrent": """{embedding: {num_embeddings: 31, features: 6}}, {lstm: 5}, {gru: {features: 7, return: last}},
         {dense: 5}""",
+    "recurrent from the end": """{embedding: {num_embeddings: 31, features: 6}}, {lstm: {features: 5, reverse: true}},
+        class_token, {gru: {features: 4, bidirectional: true}}, {conv: {features: 6, kernel_size: [2], strides: [2],
+        padding: VALID}}, {parallel: {branches: [[{lstm: {features: 4, bidirectional: true, return: last}}],
+        [{gru: {features: 3, reverse: true, return: last}}], [{gru: {features: 2, reverse: true}}, global_avg_pool]],
+        join: concat}}, {dense: 5}""",
     "class token": """{embedding: {num_embeddings: 31, features: 8}}, class_token, {attention: {heads: 2}},
         {parallel: {branches: [[{take: first}], [global_max_pool]], join: concat}}, {dense: 5}""",
+}
+
+# Such layers with 5 outputs for each position.
+POSITIONS = {
+    "from both ends": """{embedding: {num_embeddings: 31, features: 6}}, {gru: {features: 5, bidirectional: true}},
+        {lstm: {features: 6, reverse: true}}, {dense: 5}""",
 }
 
 TABLE = """
@@ -311,6 +322,12 @@ def check_lengths(check):
         config = ARRAYS.replace("[x, TARGETS]", "{inputs: x, targets: y, lengths: n}").replace("LAYERS", layers)
         config = config.replace("LOSS", "softmax_cross_entropy").replace("DATA", "remainder: drop")
         run = check.train(f"lengths, {name}", config)
+        check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, CLASSES)
+    numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, (40, 9)), n=n)
+    for name, layers in POSITIONS.items():
+        config = ARRAYS.replace("[x, TARGETS]", "{inputs: x, targets: y, lengths: n}").replace("LAYERS", layers)
+        config = config.replace("LOSS", "softmax_cross_entropy").replace("DATA", "remainder: drop")
+        run = check.train(f"positions, {name}", config)
         check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, CLASSES)
 
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/exports/recurrences.h"
 #include "core/exports/translation.h"
 #include "core/ops/list.h"
 
@@ -133,16 +134,9 @@ void append(const Call<ops::Gather>& call) {
   call.set(call.graph().node("Gather", {table, call.name(1)}));
 }
 
-bool is_recurrence(const Equation& equation) {
-  return equation.op.as<ops::Lstm>() != nullptr || equation.op.as<ops::Gru>() != nullptr;
-}
-
-// Gemm takes matrices only. The products of a recurrence's inputs are part of its node.
+// Gemm takes matrices only.
 void append(const Call<ops::Matmul>& call) {
   onnx::Graph& graph = call.graph();
-  for (const Equation& equation : call.to.program().equations) {
-    if (is_recurrence(equation) && equation.operands.front() == call.equation.results.front()) return;
-  }
   const std::string rows = call.name(0), kernel = call.name(1);
   if (call.shape().size() == 2) {
     std::vector<std::string> inputs{rows, kernel};
@@ -248,31 +242,27 @@ std::vector<std::byte> by_gates(const Known& known, std::int64_t features, const
   return made;
 }
 
-// LSTM and GRU, whose sequences have the positions first, take the inputs of the matmul before the equation. `bias`
-// [1,2 columns] are those of inputs, then of states.
+// LSTM and GRU, whose sequences have the positions first. `bias` [1,2 columns] are those of inputs, then of states. One
+// that begins at the ends of sequences gives zeros behind them, as ours does.
 template <class T>
 void append_recurrence(const Call<T>& call, const std::string& op, const Sizes& order,
                        const std::function<std::vector<std::byte>(const Known& bias)>& bias_of,
                        onnx::Attributes attributes = {}) {
   onnx::Graph& graph = call.graph();
-  const std::vector<Equation>& equations = call.to.program().equations;
-  const auto made = std::find_if(equations.begin(), equations.end(),
-                                 [&](const Equation& equation) { return equation.results.front() == call.operand(); });
-  if (made == equations.end() || made->op.name() != ops::Matmul::name) {
-    fail_usage("a recurrent layer that begins at the end of sequences of different lengths is not exported to ONNX",
-               "without reverse and bidirectional it is; --format safetensors writes the parameters");
-  }
+  const RecurrenceInputs of = *recurrence_inputs(call.to.program(), call.equation);
   const std::int64_t features = call.shape(1)[0], columns = call.shape(1)[1];
   const auto weights = [&](const char* name, Value matrix) {
     const Known& known = *call.to.known(matrix);
     return graph.initializer(name, {1, columns, known.type.shape[0]}, by_gates(known, features, order));
   };
-  const std::string x = transposed(graph, call.to.name(made->operands[0]), {1, 0, 2});
-  const std::string w = weights("inputs", made->operands[1]), r = weights("states", call.operand(1));
-  const std::string b = graph.initializer("bias", {1, 2 * columns}, bias_of(*call.to.known(made->operands[2])));
+  const std::string x = transposed(graph, call.to.name(of.x), {1, 0, 2});
+  const std::string w = weights("inputs", of.kernel), r = weights("states", call.operand(1));
+  const std::string b = graph.initializer("bias", {1, 2 * columns}, bias_of(*call.to.known(of.bias)));
+  std::vector<std::string> inputs{x, w, r, b};
+  if (of.lengths) inputs.push_back(call.to.name(*of.lengths));
   attributes.push_back({"hidden_size", features});
   attributes.push_back({"direction", std::string(call.op.reverse ? "reverse" : "forward")});
-  const std::string y = graph.node(op, {x, w, r, b}, std::move(attributes));
+  const std::string y = graph.node(op, std::move(inputs), std::move(attributes));
   call.set(transposed(graph, graph.node("Squeeze", {y, graph.integers({1})}), {1, 0, 2}));
 }
 

@@ -154,6 +154,10 @@ bool Translation::fold(const Equation& equation) {
 }
 
 void Translation::append(const Equation& equation) {
+  if (is_part_[next_]) {
+    ++next_;
+    return;
+  }
   scope_ = equation.origin->scope;
   graph_->name_after(prefix_ + scope_);
   if (const std::size_t matched = append_pattern(*this, next_); matched > 0) {

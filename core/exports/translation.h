@@ -14,6 +14,7 @@
 
 #include "core/exports/known.h"
 #include "core/exports/lengths.h"
+#include "core/exports/recurrences.h"
 #include "core/graph/program.h"
 #include "core/onnx/graph.h"
 
@@ -31,7 +32,7 @@ class Translation {
  public:
   // Both outlive it. The last input of the program has the dimensions `lengths` too.
   Translation(onnx::Graph& graph, const Program& program, LengthDims lengths = {})
-      : graph_(&graph), program_(&program), lengths_(std::move(lengths)) {}
+      : graph_(&graph), program_(&program), is_part_(parts_of_recurrences(program)), lengths_(std::move(lengths)) {}
 
   void bind(Value value, GraphValue bound) { values_[value.id] = std::move(bound); }
   // Appends what equations of the scope `only` at the beginning of the rest compute, of the values that are bound.
@@ -72,7 +73,8 @@ class Translation {
 
   onnx::Graph* graph_;
   const Program* program_;
-  std::size_t next_ = 0;  // of the program's equations
+  std::vector<bool> is_part_;  // by equation: of the node of a recurrence
+  std::size_t next_ = 0;       // of the program's equations
   std::string prefix_, scope_;
   LengthDims lengths_;
   std::map<std::int32_t, GraphValue> values_;

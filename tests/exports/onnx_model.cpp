@@ -17,6 +17,7 @@
 #include "core/layers/parallel.h"
 #include "core/layers/pooling.h"
 #include "core/layers/positions.h"
+#include "core/layers/recurrent.h"
 #include "core/layers/reshape.h"
 #include "core/layers/table_embedding.h"
 #include "core/losses/mean_squared_error.h"
@@ -327,6 +328,30 @@ TEST_CASE("branches are concatenated in the order of dimensions of their convolu
             "output/Softmax = Softmax[axis=-1] flatten_0/Reshape\n"
             "logits = Identity flatten_0/Reshape\n"
             "probabilities = Identity output/Softmax\n");
+}
+
+TEST_CASE("a recurrent layer from the ends of sequences of different lengths takes these", "[exports]") {
+  layers::Gru both{4};
+  both.bidirectional = true;
+  layers::Lstm backward{3, layers::Returned::last};
+  backward.reverse = true;
+  model::Options net = network({layer("tokens", layers::Embedding{9, 4}), layer("both", both),
+                                layer("class_token_0", layers::ClassToken{}), layer("backward", backward)});
+  net.lengths = true;
+  const Zeros zeros(model::make_model(net, {DType::i32, {6}}, labels));
+  onnx::Graph graph;
+  exports::append_models(graph, std::span(&zeros.trained, 1), {}, false);
+  std::string recurrences, others;
+  for (const onnx::Node& node : graph.nodes()) {
+    const bool is_recurrence = node.op == "GRU" || node.op == "LSTM";
+    if (is_recurrence) recurrences += node.op + " takes " + join(node.inputs, " ") + "\n";
+    if (node.name.starts_with("both/") && !is_recurrence) others += node.op + " ";
+  }
+  CHECK(recurrences ==
+        "GRU takes both/Transpose both/inputs both/states both/bias\n"
+        "GRU takes both/Transpose_3 both/inputs_2 both/states_2 both/bias_2 lengths\n"
+        "LSTM takes backward/Transpose backward/inputs backward/states backward/bias backward/Add\n");
+  CHECK(others == "Transpose Squeeze Transpose Transpose Squeeze Transpose Concat ");
 }
 
 TEST_CASE("the last position of sequences of any length is counted from their end", "[exports]") {
