@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/array_source.h"
 #include "app/class_balance.h"
 #include "app/data_layers.h"
 #include "app/data_sizes.h"
@@ -69,10 +70,11 @@ class Writer {
       if (!layout_.target_because.empty()) line += ", " + layout_.target_because;
     } else if (kind_ == DataKind::npz) {
       is_one = numel(found_.train->target().shape) == 1;
-      line = fmt::format("inputs: '{}', {}; target: '{}'", in_a_line(arrays_.inputs), inputs_text(),
+      const std::string lengths = lengths_.empty() ? "" : fmt::format("; lengths: '{}'", in_a_line(lengths_));
+      line = fmt::format("inputs: '{}', {}{}; target: '{}'", in_a_line(arrays_.inputs), inputs_text(), lengths,
                          in_a_line(arrays_.targets));
     } else {
-      line = fmt::format("inputs: {}; target: the folder of each image", inputs_text());
+      line = fmt::format("inputs: {}; target: the {} of each image", inputs_text(), have_masks_ ? "mask" : "folder");
     }
     line += is_label_map()           ? ": classification of pixels, " + classes_text("classes")
             : task_ == Task::classes ? ": classification, " + classes_text("classes")
@@ -85,7 +87,7 @@ class Writer {
                           lists_classes_ ? " and without classes" : "");
     }
     if (task_ == Task::numbers) line += hint_on_counts(*found_.train);
-    if (kind_ == DataKind::npz) line += hints_on_arrays(*found_.train, task_ == Task::numbers);
+    if (kind_ == DataKind::npz) line += hints_on_arrays(*found_.train, task_ == Task::numbers, lengths_.empty());
     if (!layout_.inputs.empty()) {
       line += fmt::format("; another column: --target {}", shell_quoted(printable(layout_.inputs.back())));
     }
@@ -101,7 +103,10 @@ class Writer {
   // "pictures u8[28,28,1]", "numbers f32[3]"
   std::string inputs_text() const {
     const data::Field input = found_.train->input();
-    const char* const what = input.shape.size() == 3 ? "pictures" : input.shape.size() == 2 ? "sequences" : "numbers";
+    const char* const what = input.shape.size() == 3   ? "pictures"
+                             : input.shape.size() == 2 ? "sequences"
+                             : tokens_ > 0             ? "tokens"
+                                                       : "numbers";
     return fmt::format("{} {}{}", what, to_string(input.dtype), to_string(input.shape));
   }
 
@@ -128,7 +133,14 @@ class Writer {
     const bool are_labels = !layout_.label_separator.empty() || layout_.are_labels;
     task_ = are_labels ? Task::labels : layout_.targets.size() > 1 ? Task::numbers : Task::classes;
     open();
-    if (is_label_map()) classes_but_255_ = classes_beside_255(*found_.train);
+    if (have_masks_) {
+      const MaskClasses classes = classes_of_masks(found_, path_);
+      classes_of_masks_ = classes.count;
+      if (classes.has_255) classes_but_255_ = classes.count;
+      source_.yaml += names_of_masks(classes.count);
+    } else if (is_label_map()) {
+      classes_but_255_ = classes_beside_255(*found_.train);
+    }
     check();
     choose_task();
     std::string config = text(layers());
@@ -157,12 +169,12 @@ class Writer {
     try {
       try_to_open();
     } catch (const Error& error) {
-      if (error.status() != ExitStatus::data || kind_ == DataKind::npz || skips()) throw;
+      if (error.status() != ExitStatus::data || kind_ == DataKind::npz || have_masks_ || skips()) throw;
       if (!opens_without_few(try_to_open)) throw;
     }
     if (found_.channels) {
       source_.yaml += commented("      channels: " + declare::word_of(*found_.channels),
-                                choices_of_channels(*found_.channels, found_.train->input().shape));
+                                choices_of_channels(*found_.channels, found_.train->input().shape, lengths_.empty()));
     }
     const auto& skipped = found_.encoding.skipped;
     if (skipped.empty()) return;
@@ -208,13 +220,11 @@ class Writer {
   // ---- sources ----
 
   SourceText npz() {
-    SourceText text;
-    text.yaml = "    npz:\n      file: " + shown(path_) + "\n";
-    for (const auto& [split, arrays] : input::find_arrays(path_)) {
-      if (split == data::Split::train) arrays_ = arrays;
-      text.yaml += fmt::format("      {}: {}\n", data::name_of(split), list_of({arrays.inputs, arrays.targets}));
-    }
-    return text;
+    ArraySource found = array_source(path_, [&](const std::string& path) { return shown(path); });
+    arrays_ = std::move(found.arrays);
+    lengths_ = std::move(found.lengths);
+    tokens_ = found.tokens;
+    return std::move(found.text);
   }
 
   SourceText csv() {
@@ -222,18 +232,10 @@ class Writer {
     return table_source(layout_, shown(path_));
   }
 
-  SourceText images() const {
-    const input::ImageFolders images = input::find_images(path_);
-    SourceText text;
-    text.yaml = "    image_folder:\n";
-    for (const auto& [split, folder] : images.folders) {
-      text.yaml += fmt::format("      {}: {}\n", data::name_of(split), shown(folder));
-    }
-    if (images.size) {
-      text.yaml += commented(fmt::format("      size: [{}, {}]", images.size->at(0), images.size->at(1)),
-                             "height and width that all images are resized to");
-    }
-    return text;
+  SourceText images() {
+    ImageSource found = image_source(path_, [&](const std::string& path) { return shown(path); });
+    have_masks_ = found.have_masks;
+    return std::move(found.text);
   }
 
   // ---- what the data is ----
@@ -287,6 +289,7 @@ class Writer {
   }
 
   std::int64_t outputs() const {
+    if (classes_of_masks_) return *classes_of_masks_;
     if (task_ != Task::classes) return numel(found_.train->target().shape);
     if (!found_.encoding.classes.empty()) return static_cast<std::int64_t>(found_.encoding.classes.size());
     if (!found_.train->label_range()) return numel(found_.train->target().shape);
@@ -379,6 +382,10 @@ class Writer {
   // ---- the config ----
 
   std::string first_layer() const {
+    if (tokens_ > 0) {
+      return commented(fmt::format("    - embedding: {{num_embeddings: {}, features: 64}}", tokens_),
+                       "one more than the largest token");
+    }
     if (!embeds_categories(layout_)) return "";
     return commented("    - table_embedding", "learns a few numbers for each text, in place of an input for each");
   }
@@ -386,18 +393,22 @@ class Writer {
   std::string layers() const { return first_layer() + further_layers(); }
 
   std::string further_layers() const {
-    if (is_of_rare_class()) {
-      return layers_for(found_.train->input().shape, found_.train->target().shape, 1, "one logit, of " + class_text(1));
-    }
+    const Shape input = found_.train->input().shape, target = found_.train->target().shape;
+    if (is_of_rare_class()) return layers_to(1, "one logit, of " + class_text(1));
+    if (have_masks_) return unet_layers(input, outputs(), "one logit for each class, at each pixel");
     if (is_label_map()) {
-      Shape logits = found_.train->target().shape;
+      Shape logits = target;
       logits.push_back(outputs());
-      return layers_for(found_.train->input().shape, logits, numel(logits), "one logit for each class, at each pixel");
+      return layers_for(input, logits, numel(logits), "one logit for each class, at each pixel");
     }
-    return layers_for(found_.train->input().shape, found_.train->target().shape, outputs(),
-                      task_ == Task::classes  ? "one logit for each class"
-                      : task_ == Task::labels ? "one logit for each label"
-                                              : "one output for each number of a target");
+    return layers_to(outputs(), task_ == Task::classes  ? "one logit for each class"
+                                : task_ == Task::labels ? "one logit for each label"
+                                                        : "one output for each number of a target");
+  }
+
+  std::string layers_to(std::int64_t outputs, const std::string& what) const {
+    if (!lengths_.empty()) return sequence_layers(outputs, what);
+    return layers_for(found_.train->input().shape, found_.train->target().shape, outputs, what);
   }
 
   std::int64_t devices() const { return found_.train ? devices_for(found_.train->size()) : most_devices; }
@@ -435,7 +446,9 @@ class Writer {
     out += commented(fmt::format("  batch_size: {}", batch_size()),
                      fmt::format("examples a step: {} on each device", batch_size() / devices()));
     if (is_divided()) out += validation();
-    out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
+    if (tokens_ == 0) {
+      out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
+    }
     if (task_ == Task::numbers) {
       out += has_long_tail_ ? commented("  normalize_targets: log",
                                         "a few targets are much larger than the others: "
@@ -502,6 +515,10 @@ class Writer {
   std::vector<std::string> asked_;  // the targets
   input::TableLayout layout_;       // of a table
   input::ArrayNames arrays_;        // of the training split of an archive
+  std::string lengths_;             // those of its sequences
+  std::int64_t tokens_ = 0;         // of sequences of different lengths: how many different tokens there are
+  bool have_masks_ = false;         // images have masks, of so many classes
+  std::optional<std::int64_t> classes_of_masks_;
   Task task_ = Task::classes;
   bool is_rare_ = false, is_stratified_ = false, has_long_tail_ = false, lists_classes_ = false;
   std::optional<std::int64_t> classes_but_255_;  // of a label map where 255 is none

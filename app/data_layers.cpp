@@ -118,6 +118,44 @@ std::string layers_for(const Shape& input, const Shape& target, std::int64_t out
   return target.size() > 1 ? out + reshaped(target) : out;
 }
 
+std::string sequence_layers(std::int64_t outputs, const std::string& what) {
+  std::string out;
+  for (int i = 0; i < 2; ++i) out += "    - conv: {features: 64, kernel_size: [5]}\n    - relu\n";
+  out += commented("    - global_avg_pool", "over the positions of each sequence");
+  return out + commented(fmt::format("    - dense: {}", outputs), what);
+}
+
+namespace {
+
+// Convolutions with norms of each example, which no number of devices changes.
+std::string convolved(const std::string& indent, int times, std::int64_t features) {
+  std::string out;
+  for (int i = 0; i < times; ++i) {
+    out += fmt::format("{}- conv: {{features: {}, kernel_size: [3, 3], use_bias: false}}\n", indent, features);
+    out += indent + "- group_norm: {num_groups: 4}\n" + indent + "- relu\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string unet_layers(const Shape& input, std::int64_t outputs, const std::string& what) {
+  const std::string first(4, ' '), second(12, ' '), third(20, ' ');
+  const auto level = [&](const std::string& indent, std::int64_t factor) {
+    std::string out = commented(
+        indent + "- parallel:",
+        fmt::format("the picture as it is, and what {}x{} pixels make of it", input[0] / factor, input[1] / factor));
+    out += indent + "    join: concat\n" + indent + "    branches:\n" + indent + "      skip: []\n";
+    out += indent + "      below:\n";
+    return out + indent + "        - max_pool: {window_shape: [2, 2], strides: [2, 2]}\n";
+  };
+  std::string out = convolved(first, 1, 16) + level(first, 2) + convolved(second, 1, 32) + level(second, 4);
+  out += convolved(third, 2, 64) + third + "- upsample: 2\n";
+  out += convolved(second, 1, 32) + second + "- upsample: 2\n";
+  out += convolved(first, 1, 16);
+  return out + commented(fmt::format("    - conv: {{features: {}, kernel_size: [1, 1]}}", outputs), what);
+}
+
 std::optional<std::int64_t> classes_beside_255(const data::Dataset& train) {
   constexpr std::int32_t unlabelled = 255;
   const auto range = train.label_range();
@@ -128,7 +166,8 @@ std::optional<std::int64_t> classes_beside_255(const data::Dataset& train) {
   return std::int64_t{counts.rbegin()->first} + 1;
 }
 
-std::string choices_of_channels(data::Channels channels, const Shape& input) {
+std::string choices_of_channels(data::Channels channels, const Shape& input, bool is_choice) {
+  if (!is_choice) return fmt::format("sequences {} with {} channels", to_string(input), input[1]);
   if (channels == data::Channels::none)
     return fmt::format("pictures {}; last: sequences with {} channels", to_string(input), input[1]);
   const std::string first =
@@ -136,9 +175,10 @@ std::string choices_of_channels(data::Channels channels, const Shape& input) {
   return fmt::format("sequences {} with {} channels; none: pictures{}", to_string(input), input[1], first);
 }
 
-std::string hints_on_arrays(const data::Dataset& train, bool is_regression) {
-  return hint_of_channels(train.input().shape) + (is_regression ? hint_of_whole_numbers(train) : "") +
-         hint_of_tokens(train);
+std::string hints_on_arrays(const data::Dataset& train, bool is_regression, bool are_inputs_open) {
+  const std::string of_numbers = is_regression ? hint_of_whole_numbers(train) : "";
+  if (!are_inputs_open) return of_numbers;
+  return hint_of_channels(train.input().shape) + of_numbers + hint_of_tokens(train);
 }
 
 std::string hint_on_counts(const data::Dataset& train) {

@@ -28,13 +28,6 @@ const Words test_words = {"test", "testing", "te", "eval"};
 const Words input_words = {"x", "inputs", "input", "images", "image", "features", "data", "samples"};
 const Words target_words = {"y", "targets", "target", "labels", "label", "classes", "class", "outputs", "output"};
 
-std::optional<data::Split> split_of(std::string_view word) {
-  if (train_words.contains(word)) return data::Split::train;
-  if (validation_words.contains(word)) return data::Split::validation;
-  if (test_words.contains(word)) return data::Split::test;
-  return std::nullopt;
-}
-
 // ---- archives ------------------------------------------------------------------------------------------------------
 
 struct ArrayHead {
@@ -56,9 +49,21 @@ std::vector<ArrayHead> heads_of(const std::string& path) {
   return heads;
 }
 
+// Whether an array may have the lengths of sequences, by its name and its shape.
+bool is_row_of_lengths(const ArrayHead& head) {
+  return is_called_lengths(head.name) && (head.shape.size() == 1 || (head.shape.size() == 2 && head.shape[1] == 1));
+}
+
 std::int64_t elements_of(const ArrayHead& head) { return numel(head.shape); }
 
 }  // namespace
+
+std::optional<data::Split> split_of(std::string_view word) {
+  if (train_words.contains(word)) return data::Split::train;
+  if (validation_words.contains(word)) return data::Split::validation;
+  if (test_words.contains(word)) return data::Split::test;
+  return std::nullopt;
+}
 
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words{""};
@@ -74,7 +79,7 @@ std::vector<std::string> words_of(std::string_view name) {
 }
 
 std::map<data::Split, ArrayNames> find_arrays(const std::string& path) {
-  const std::vector<ArrayHead> heads = heads_of(path);
+  std::vector<ArrayHead> heads = heads_of(path);
   std::map<data::Split, ArrayNames> found;
   for (const ArrayHead& head : heads) {
     data::Split split = data::Split::train;
@@ -84,7 +89,7 @@ std::map<data::Split, ArrayNames> find_arrays(const std::string& path) {
       is_input = is_input || input_words.contains(word);
       is_target = is_target || target_words.contains(word);
     }
-    if (is_input == is_target) continue;
+    if (is_input == is_target || (!is_target && is_row_of_lengths(head))) continue;
     std::string& name = is_input ? found[split].inputs : found[split].targets;
     if (!name.empty()) {
       found.clear();
@@ -94,6 +99,7 @@ std::map<data::Split, ArrayNames> find_arrays(const std::string& path) {
   }
   std::erase_if(found, [](const auto& entry) { return entry.second.inputs.empty() || entry.second.targets.empty(); });
   if (found.contains(data::Split::train)) return found;
+  if (heads.size() == 3) std::erase_if(heads, is_row_of_lengths);
   const bool pair = heads.size() == 2 && !heads[0].shape.empty() && !heads[1].shape.empty() &&
                     heads[0].shape[0] == heads[1].shape[0] && elements_of(heads[0]) != elements_of(heads[1]);
   if (pair) {
@@ -118,6 +124,36 @@ namespace {
 std::int64_t common_side(std::vector<std::int64_t> sides) {
   std::sort(sides.begin(), sides.end());
   return std::clamp<std::int64_t>(sides[sides.size() / 2] / 32 * 32, 32, 128);
+}
+
+// Of images with masks, of these heights and widths: their own size, the same for all, or a square one; at most 256.
+std::vector<std::int64_t> size_with_masks(const std::set<std::pair<std::int64_t, std::int64_t>>& sizes,
+                                          std::vector<std::int64_t> sides) {
+  constexpr std::int64_t most = 256;
+  std::pair<std::int64_t, std::int64_t> size = *sizes.begin();
+  if (sizes.size() > 1) size.first = size.second = common_side(std::move(sides));
+  const std::int64_t longer = std::max({size.first, size.second, most});
+  const auto fitting = [&](std::int64_t side) {
+    return std::max(side * most / longer / mask_multiple, std::int64_t{1}) * mask_multiple;
+  };
+  return {fitting(size.first), fitting(size.second)};
+}
+
+// Whether a folder has the folders images and masks, and both have a file of the same name, apart from its ending.
+bool has_masks(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  const auto names_in = [&](const char* of, const auto& each) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / of, error)) {
+      if (!entry.is_directory(error)) {
+        each(entry.path().lexically_relative(folder / of).replace_extension().string());
+      }
+    }
+  };
+  names_in("images", [&](const std::string& name) { names.insert(name); });
+  bool found = false;
+  names_in("masks", [&](const std::string& name) { found = found || names.contains(name); });
+  return found;
 }
 
 // Refuses a folder of images without folders, which is that of one class.
@@ -155,10 +191,12 @@ ImageFolders find_images(const std::string& path) {
   }
   if (!found.folders.contains(data::Split::train)) found.folders = {{data::Split::train, path}};
   check_is_above_classes(found.folders.at(data::Split::train));
+  found.have_masks = has_masks(found.folders.at(data::Split::train));
   std::set<std::pair<std::int64_t, std::int64_t>> sizes;
   std::vector<std::int64_t> sides;
   for (const auto& [split, folder] : found.folders) {
-    data::ImageFiles files = data::list_image_files(folder);
+    data::ImageFiles files =
+        found.have_masks ? data::list_unclassed_images(folder + "/images") : data::list_image_files(folder);
     std::vector<data::SkippedRow> unread;
     data::read_heads(files, &unread);
     data::remove_damaged_few(files, false, unread);
@@ -167,7 +205,9 @@ ImageFolders find_images(const std::string& path) {
       sides.push_back(std::min(file.head.seen_height(), file.head.seen_width()));
     }
   }
-  if (sizes.size() > 1) {
+  if (found.have_masks) {
+    if (!sizes.empty()) found.size = size_with_masks(sizes, std::move(sides));
+  } else if (sizes.size() > 1) {
     const std::int64_t side = common_side(std::move(sides));
     found.size = {side, side};
   }

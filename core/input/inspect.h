@@ -19,6 +19,11 @@ inline constexpr std::int64_t least_for_one_skipped = 20;
 
 // The words of a name, in lower case: "X_train" has x and train.
 std::vector<std::string> words_of(std::string_view name);
+// "test" -> the test split, "dev" -> validation, ...
+std::optional<data::Split> split_of(std::string_view word);
+
+// Whether an array called so may have the lengths of sequences: "n", "x_len", "lengths".
+bool is_called_lengths(std::string_view name);
 
 // The arrays of an NPZ archive by split: those called x_train and y_train, images and labels and the like; or the only
 // two with as many rows. Throws Error (data), which lists the arrays, where that is not clear.
@@ -26,6 +31,15 @@ struct ArrayNames {
   std::string inputs, targets;
 };
 std::map<data::Split, ArrayNames> find_arrays(const std::string& path);
+
+// What the other arrays of the archive are. Lengths of the inputs' sequences are integers (N) or (N,1) from 0 to T of
+// inputs (N,T,...), of which the targets have one row each, and are called len, lengths, n or the like.
+struct OtherArrays {
+  std::map<data::Split, std::string> lengths;  // of all splits, or of none
+  std::int64_t tokens = 0;                     // the inputs of sequences of different lengths are integers below it
+  std::vector<std::string> notes;              // a sentence on each array that is left out
+};
+OtherArrays find_other_arrays(const std::string& path, const std::map<data::Split, ArrayNames>& arrays);
 
 // The columns of a table, judged by its first rows.
 struct TableLayout {
@@ -80,10 +94,14 @@ std::optional<WholeNumbers> whole_numbers(const data::Dataset& dataset, NumbersO
 
 // The folders of a set of images: a folder with folders called train, and perhaps test and val, or one that has the
 // folders of the classes itself. `size` is set where images differ in size; files that cannot be read do not count.
+// Folders called images and masks with files of the same names are no classes: images have masks. `size` is then set
+// always, to multiples of `mask_multiple`.
 struct ImageFolders {
   std::map<data::Split, std::string> folders;
   std::optional<std::vector<std::int64_t>> size;
+  bool have_masks = false;
 };
+inline constexpr std::int64_t mask_multiple = 4;
 ImageFolders find_images(const std::string& path);
 
 }  // namespace pmaptrain::input

@@ -7,6 +7,7 @@
 #include "tests/app/call.h"
 #include "tests/catch.h"
 
+using namespace pmaptrain;
 using namespace pmaptrain::tests;
 namespace fs = std::filesystem;
 
