@@ -33,14 +33,14 @@ def gemm(n, p, a, b, c=None):
 
 
 class Windows:
-    """A node's windows as programs have them: over height and width, with pairs of padding; one dimension is a height
-    of 1."""
+    """A node's windows as programs have them: over height and width, or depth too, with pairs of padding; one dimension
+    is a height of 1."""
 
     def __init__(self, n, sizes, kernel):
-        if len(sizes) > 2:
-            raise Untranslated("windows in three dimensions")
-        self.lead = 2 - len(sizes)
         rank = len(sizes)
+        if rank > 3:
+            raise Untranslated("windows in four dimensions")
+        self.lead = max(0, 2 - rank)
         self.kernel, self.sizes = list(kernel), list(sizes)
         self.strides = list(n.attribute("strides", [1] * rank))
         self.dilations = list(n.attribute("dilations", [1] * rank))
@@ -67,39 +67,47 @@ class Windows:
             last -= self.strides[i] if last >= self.ends[i] else 0
             self.pads[i] = (low, max(0, last + self.spans[i] - self.sizes[i] - low))
 
-    def two(self, values, one):
+    def placed(self, values, one):
         return [one] * self.lead + list(values)
 
     def attributes(self, **more):
-        return more | {"strides": self.two(self.strides, 1), "padding": self.two(self.pads, (0, 0))}
+        return more | {"strides": self.placed(self.strides, 1), "padding": self.placed(self.pads, (0, 0))}
 
     def of_convolution(self, n):
-        """`dilation` and `groups` only where there are any, as they are printed."""
-        more = {"dilation": self.two(self.dilations, 1)} if any(d != 1 for d in self.dilations) else {}
+        """`groups` only where there are any, and `dilation` of two dimensions, as they are printed."""
+        is_shown = len(self.dilations) > 2 or any(d != 1 for d in self.dilations)
+        more = {"dilation": self.placed(self.dilations, 1)} if is_shown else {}
         return self.attributes() | more | ({"groups": n.attribute("group")} if n.attribute("group", 1) != 1 else {})
 
     def of_pooling(self):
+        if len(self.kernel) > 2:
+            raise Untranslated("pooling in three dimensions")
         if any(d != 1 for d in self.dilations):
             raise Untranslated("pooling windows with gaps (dilation)")
-        return self.attributes(window=self.two(self.kernel, 1))
+        return self.attributes(window=self.placed(self.kernel, 1))
 
 
 def channels_last(p, x, windows):
-    x = p.reshape(x, [*x.shape[:2], *windows.two(x.shape[2:], 1)])
-    return p.transpose(x, [0, 2, 3, 1])
+    x = p.reshape(x, [*x.shape[:2], *windows.placed(x.shape[2:], 1)])
+    return p.transpose(x, [0, *range(2, len(x.shape)), 1])
 
 
 def channels_second(p, y, windows):
-    y = p.transpose(y, [0, 3, 1, 2])
+    y = p.transpose(y, [0, len(y.shape) - 1, *range(1, len(y.shape) - 1)])
     return p.reshape(y, [*y.shape[:2], *y.shape[2 + windows.lead:]])
+
+
+def kernel_last(p, w, windows):
+    w = p.reshape(w, [*w.shape[:2], *windows.placed(w.shape[2:], 1)])
+    return p.transpose(w, [*range(2, len(w.shape)), 1, 0])
 
 
 @node("Conv")
 def conv(n, p, x, w, bias=None):
     windows = Windows(n, x.shape[2:], w.shape[2:])
     image = channels_last(p, x, windows)
-    kernel = p.transpose(p.reshape(w, [*w.shape[:2], *windows.two(w.shape[2:], 1)]), [2, 3, 1, 0])
-    shape = [x.shape[0], *windows.two(windows.outputs(), 1), w.shape[0]]
+    kernel = kernel_last(p, w, windows)
+    shape = [x.shape[0], *windows.placed(windows.outputs(), 1), w.shape[0]]
     y = p.emit("conv", [image, kernel] + ([bias] if bias else []), x.dtype, shape, **windows.of_convolution(n))
     return channels_second(p, y, windows)
 
@@ -118,8 +126,8 @@ def conv_transpose(n, p, y, w, bias=None):
         totals = [max(0, whole - size) for whole, size in zip(full, sizes, strict=True)]
         windows.pads = [(t // 2, t - t // 2) if mode == "SAME_UPPER" else (t - t // 2, t // 2) for t in totals]
     sizes = sizes or [whole - sum(pads) for whole, pads in zip(full, windows.pads, strict=True)]
-    kernel = p.transpose(p.reshape(w, [*w.shape[:2], *windows.two(w.shape[2:], 1)]), [2, 3, 1, 0])
-    shape = [y.shape[0], *windows.two(sizes, 1), w.shape[1] * n.attribute("group", 1)]
+    kernel = kernel_last(p, w, windows)
+    shape = [y.shape[0], *windows.placed(sizes, 1), w.shape[1] * n.attribute("group", 1)]
     x = p.emit("conv_input_grad", [kernel, channels_last(p, y, windows)], y.dtype, shape, **windows.of_convolution(n),
                input_shape=shape)
     if bias is not None:
@@ -136,7 +144,7 @@ def max_pool(n, p, x):
     if n.attribute("ceil_mode", 0):
         windows.round_up()
     image = channels_last(p, x, windows)
-    shape = [x.shape[0], *windows.two(windows.outputs(), 1), x.shape[1]]
+    shape = [x.shape[0], *windows.placed(windows.outputs(), 1), x.shape[1]]
     return channels_second(p, p.emit("max_pool", [image], x.dtype, shape, **windows.of_pooling()), windows)
 
 
@@ -151,7 +159,7 @@ def average_pool(n, p, x):
     if n.attribute("ceil_mode", 0):
         windows.round_up()
     image = channels_last(p, x, windows)
-    shape = [x.shape[0], *windows.two(windows.outputs(), 1), x.shape[1]]
+    shape = [x.shape[0], *windows.placed(windows.outputs(), 1), x.shape[1]]
     attributes = windows.of_pooling() | {"count_include_pad": False}
     return channels_second(p, p.emit("avg_pool", [image], x.dtype, shape, **attributes), windows)
 
