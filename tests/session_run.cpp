@@ -63,8 +63,7 @@ std::vector<std::string> shipped_configs() {
   std::vector<std::string> configs;
   for (const fs::directory_entry& entry : fs::directory_iterator("configs")) {
     const std::string name = entry.path().filename().string();
-    const bool is_large =
-        name.starts_with("resnet") || name.starts_with("gpt") || name.starts_with("vit") || name.starts_with("unet");
+    const bool is_large = name.starts_with("resnet") || name.starts_with("gpt") || name.starts_with("vit");
     if (entry.path().extension() != ".yaml" || is_large) continue;
     if (name == "fashion_mnist.yaml" && !fs::exists(data::FashionMnist{}.dir)) {
       WARN("dataset-fashion-mnist is not installed: configs/fashion_mnist.yaml is left out");
@@ -95,6 +94,17 @@ setup::Setup shortened(const std::string& config, KernelChoice kernels) {
     set.emplace_back("data.source={synthetic_signals: {positions: 30, shortest: 4, train: 120, test: 21}}");
     set.emplace_back("data.batch_size=16");
     set.emplace_back("model.layers.2.conv.features=4");
+  }
+  if (config == "unet.yaml") {
+    const std::string below = "model.layers.3.parallel.branches.below.", lowest = below + "4.parallel.branches.below.";
+    set.emplace_back("mesh.axes.devices=8");
+    set.emplace_back("data.source={synthetic_masks: {height: 8, width: 8, train: 48, test: 21}}");
+    set.emplace_back("optimizer.learning_rate.warmup_cosine_decay.warmup=1 step");
+    set.emplace_back("data.batch_size=16");
+    for (const std::string& conv : {std::string("model.layers.0"), below + "1", lowest + "1", lowest + "4", below + "5",
+                                    std::string("model.layers.4")}) {
+      set.push_back(conv + ".conv.features=4");
+    }
   }
   setup::Setup setup = setup_of_config(config, set);
   if (config == "fashion_mnist.yaml") {

@@ -100,8 +100,9 @@ class RunWriter {
     const std::uint32_t kind = below(4);
     if (kind == 0) {
       const std::uint32_t width = 4 * (1 + below(8));
-      const std::string conv = any({"", "{conv: {features: 5, kernel_size: [2], padding: CAUSAL}}, "});
-      return "{reshape: {shape: [" + number(height_) + ", " + number(width_) + "]}}, " + conv +
+      const std::string first = any({"", "{conv: {features: 5, kernel_size: [2], padding: CAUSAL}}, ",
+                                     "{lstm: {features: 4, bidirectional: true}}, ", "{gru: {features: 6}}, "});
+      return "{reshape: {shape: [" + number(height_) + ", " + number(width_) + "]}}, " + first +
              "{dense: " + number(width) + "}, {residual: {layers: [layer_norm, {attention: {heads: 2}}]}}, " +
              layers(width, 1) + "global_avg_pool, {dense: 3}";
     }
@@ -109,7 +110,9 @@ class RunWriter {
     std::string list;
     if (kind == 1) {
       list = "{conv: {features: " + number(1 + below(5)) + ", kernel_size: [2, 2]}}, ";
-      list += any({"{batch_norm: {}}, ", "{batch_norm: {axes: inner}}, ", "relu, "});
+      list += any({"{batch_norm: {}}, ", "{batch_norm: {axes: inner}}, ", "relu, ",
+                   "{upsample: {scale: 2, method: bilinear}}, ",
+                   "{conv_transpose: {features: 3, kernel_size: [2, 2], strides: [2, 2]}}, "});
     }
     list += "flatten, {dense: " + number(width) + "}, " + layers(width, 2);
     if (kind == 2) list += "{dense: " + number(140 + below(300)) + "}, ";

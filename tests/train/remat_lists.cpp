@@ -81,12 +81,26 @@ class ListWriter {
                                          "{batch_norm: {momentum: 0.9, axes: [devices]}}",
                                          "{dropout: 0.3}"};
     constexpr auto count = static_cast<std::uint32_t>(std::size(shared));
-    const std::uint32_t which = below(count + 6);
+    const std::uint32_t which = below(count + 8);
     if (which < count) return shared[which];
     if (which < count + 3) return "{dense: " + features() + "}";
     if (which == count + 3) return "{swiglu: {hidden: " + number(features_) + "}}";
     if (which == count + 4) return "{residual: {layers: [layer_norm, {dense: " + features() + "}, gelu]}}";
-    return kind_ == 0 ? "{attention: {heads: 2}}" : kind_ == 1 ? convolution() : "sigmoid";
+    const std::string width = number(features_);
+    if (kind_ == 0) {
+      if (which == count + 5) return "{attention: {heads: 2}}";
+      return which == count + 6 ? "{lstm: " + width + "}" : "{gru: {features: " + width + ", reverse: true}}";
+    }
+    if (kind_ == 2) return "sigmoid";
+    // Twice as large, and back.
+    if (which == count + 6) return "{upsample: {scale: 2, method: bilinear}}, " + pool("avg");
+    if (which == count + 7) {
+      return "{conv_transpose: {features: " + width + ", kernel_size: [3, 3], strides: [2, 2]}}, " + pool("max");
+    }
+    return convolution();
+  }
+  static std::string pool(const std::string& kind) {
+    return "{" + kind + "_pool: {window_shape: [2, 2], strides: [2, 2]}}";
   }
 
   std::uint32_t kind_, state_, features_ = 0;
