@@ -73,6 +73,14 @@ struct GpuMatmul {
   std::int64_t batch = 1, calls = 1;
   std::int64_t a_stride = 0, b_stride = 0, bias_stride = 0;  // elements from one product of a batch to the next
   std::optional<DType> column_sums = {};  // of a second result [n] for each product: the sums of b's columns
+  // Where a, b and the result are, if not in operands 0 and 1 and result 0: a may have been written by a command
+  // before. There is one call, a is not transposed, and nothing is added to the product. `a_row`: elements from one row
+  // of a to the next.
+  struct Places {
+    GpuArgument a, b, result;
+    std::int64_t a_row = 0;
+  };
+  std::optional<Places> places = {};
 };
 
 // Calls a library (cuDNN) for a convolution or for one of its gradients. `x`, `kernel` and `y` are the shapes of these

@@ -238,8 +238,42 @@ std::vector<AttentionCase> attention_cases() {
   return all;
 }
 
+std::vector<NamedCases> recurrent_cases() {
+  std::vector<NamedCases> all;
+  struct Sizes {
+    std::int64_t examples, positions, features;
+  };
+  for (const Sizes& s : {Sizes{2, 3, 4}, Sizes{5, 4, 3}, Sizes{0, 2, 2}, Sizes{1, 2, 259}}) {
+    for (const DType dtype : floating_types) {
+      // A library takes states that are rounded to bf16. Many of them, or many steps, move a result further.
+      if (dtype == DType::bf16 && (s.features > 100 || s.positions > 3)) continue;
+      const auto sequences = [&](std::int64_t columns) {
+        return array_of(dtype, {s.examples, s.positions, columns * s.features});
+      };
+      const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
+        return array_of(dtype, {rows * s.features, columns * s.features});
+      };
+      const Type out = sequences(1), gates = sequences(4), bias = array_of(dtype, {s.features});
+      std::vector<KernelCase> cases;
+      for (const bool reverse : {false, true}) {
+        add_stacked(cases, ops::Lstm{reverse}, {sequences(4), matrix(1, 4)}, {true, false});
+        add_stacked(cases, ops::LstmGrad{reverse}, {matrix(4, 1), out, gates, out}, {false, true, true, true});
+        add_stacked(cases, ops::Gru{reverse}, {sequences(3), matrix(1, 3), bias}, {true, false, false});
+        add_stacked(cases, ops::GruGrad{reverse}, {matrix(3, 1), out, gates, out}, {false, true, true, true});
+        cases.push_back({ops::Gru{reverse}, {sequences(3), matrix(1, 3), bias}, 3, {false, true, true}});
+        cases.push_back({ops::LstmGrad{reverse}, {matrix(4, 1), out, gates, out}, 3, {true, false, true, false}});
+      }
+      all.push_back(
+          {"recurrences of " + std::to_string(s.features) + " features of " + std::string(pmaptrain::to_string(dtype)),
+           std::move(cases)});
+    }
+  }
+  return all;
+}
+
 std::vector<NamedCases> library_cases() {
-  std::vector<NamedCases> all = joined({product_and_convolution_cases(), mixed_convolution_cases(), tf32_cases()});
+  std::vector<NamedCases> all =
+      joined({product_and_convolution_cases(), mixed_convolution_cases(), tf32_cases(), recurrent_cases()});
   for (const AttentionCase& attention : attention_cases()) {
     all.push_back({"attention", {attention.forward, attention.gradient}});
   }

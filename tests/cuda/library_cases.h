@@ -51,6 +51,9 @@ std::vector<AttentionCase> attention_cases();
 // The examples of an attention, its positions, heads and the elements of a head.
 AttentionCase attention_of(const Shape& q, std::int64_t keys, bool causal, bool deterministic = false);
 
+// Recurrences, whose products are a library's: on several logical devices too, however they share operands.
+std::vector<NamedCases> recurrent_cases();
+
 // All of these.
 std::vector<NamedCases> library_cases();
 

@@ -2,39 +2,46 @@
 #include "core/ops/all.h"
 #include "core/ops/list.h"
 #include "tests/catch.h"
-#include "tests/cuda/kernel_case.h"
+#include "tests/cuda/library_cases.h"
+#include "tests/cuda/on_gpu.h"
 #include "tests/gpu/gpus.h"
 
 using namespace pmaptrain;
 using namespace pmaptrain::test;
 
-DEVICE_TEST_CASE("the GPU's recurrences add in the reference's order", "[cuda][kernels]") {
-  struct Sizes {
-    std::int64_t examples, positions, features;
-  };
-  for (const Sizes& s : {Sizes{2, 3, 4}, Sizes{1, 1, 3}, Sizes{0, 2, 2}, Sizes{1, 2, 259}}) {
-    for (const DType dtype : floating_types) {
-      const auto sequences = [&](std::int64_t columns) {
-        return Type{dtype, {s.examples, s.positions, columns * s.features}, {}};
-      };
-      const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
-        return Type{dtype, {rows * s.features, columns * s.features}, {}};
-      };
-      const Type out = sequences(1), bias{dtype, {s.features}, {}};
-      const bool large = s.features > 100;
-      for (const bool reverse : {false, true}) {
-        if (large && (reverse || dtype != DType::f32)) continue;
-        KernelCase cases[] = {{ops::Lstm{reverse}, {sequences(4), matrix(1, 4)}},
-                              {ops::LstmGrad{reverse}, {matrix(4, 1), out, sequences(4), out}},
-                              {ops::Gru{reverse}, {sequences(3), matrix(1, 3), bias}},
-                              {ops::GruGrad{reverse}, {matrix(3, 1), out, sequences(4), out}}};
-        for (KernelCase& c : cases) check_launches(c);
-      }
+DEVICE_TEST_CASE("the GPU's recurrences are the reference's up to rounding", "[cuda][kernels][libraries]") {
+  for (const NamedCases& some : recurrent_cases()) {
+    DYNAMIC_SECTION(some.name) {
+      for (const KernelCase& c : some.cases) check_on_gpu(c);
     }
   }
-  const Type out{DType::f32, {2, 2, 2}, {}}, gates{DType::f32, {2, 2, 8}, {}}, bias{DType::f32, {2}, {}};
-  check_launches(ops::Lstm{}, {gates, {DType::f32, {2, 8}, {}}});
-  check_launches(ops::LstmGrad{}, {{DType::f32, {8, 2}, {}}, out, gates, out});
-  check_launches(ops::Gru{}, {{DType::f32, {2, 2, 6}, {}}, {DType::f32, {2, 6}, {}}, bias});
-  check_launches(ops::GruGrad{}, {{DType::f32, {6, 2}, {}}, out, gates, out});
+}
+
+DEVICE_TEST_CASE("a recurrence of one position is the reference's, as it has no product", "[cuda][kernels]") {
+  for (const DType dtype : floating_types) {
+    const auto array = [&](Shape shape) { return Type{dtype, std::move(shape), {}}; };
+    const Type out = array({2, 1, 3}), gates = array({2, 1, 12});
+    check_launches(ops::Lstm{}, {gates, array({3, 12})});
+    check_launches(ops::LstmGrad{}, {array({12, 3}), out, gates, out});
+    check_launches(ops::Gru{}, {array({2, 1, 9}), array({3, 9}), array({3})});
+    check_launches(ops::GruGrad{}, {array({9, 3}), out, gates, out});
+  }
+}
+
+TEST_CASE("a recurrence on a GPU is a product of a library and a launch for each position", "[cuda]") {
+  const std::vector<Type> operands{{DType::bf16, {5, 4, 24}, {}}, {DType::bf16, {6, 24}, {}}};
+  for (const bool stacked : {false, true}) {
+    KernelCase c{ops::Lstm{}, operands, 3, {true, stacked}};
+    c.infer_results();
+    const GpuKernel kernel = make_gpu_kernel(c.op, c.request());
+    REQUIRE(kernel.commands.size() == 7);
+    for (std::size_t i = 0; i < 7; ++i) CHECK(std::holds_alternative<GpuLaunch>(kernel.commands[i]) == (i % 2 == 0));
+    // One product for the examples of all devices, if they share the matrix. It adds up in f32.
+    const auto& product = std::get<GpuMatmul>(kernel.commands[3]);
+    CHECK(std::vector{product.batch, product.m, product.n, product.k} ==
+          (stacked ? std::vector<std::int64_t>{3, 5, 24, 6} : std::vector<std::int64_t>{1, 15, 24, 6}));
+    CHECK(product.result == DType::f32);
+    CHECK(product.places->a_row == 4 * 6);
+    CHECK(product.places->a.offset == 6 * sizeof(bf16));
+  }
 }

@@ -77,9 +77,41 @@ RunCommand with_rounded_result(RunCommand run, const GpuRequest& request) {
 
 }  // namespace
 
+namespace {
+
+// The rows of a are gathered, as the reference takes them one after another.
+RunCommand run_in_places(const GpuMatmul& p) {
+  if (p.bias || p.relu || p.column_sums || p.transpose_a || p.calls != 1) fail_running("no such product in places");
+  const Type a{p.operands, {p.m, p.k}, {}}, b{p.operands, p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, {}};
+  const std::vector<Type> operands{a, b}, results{{p.result, {p.m, p.n}, {}}};
+  const bool widens = p.result != p.operands;
+  const Op op = ops::Matmul{false, p.transpose_b, false, widens ? std::optional(p.result) : std::nullopt};
+  const std::shared_ptr<CpuKernel> kernel = make_reference_kernel(
+      op.shared(), kernels_of(op).reference,
+      {.operands = operands, .results = results, .devices = p.batch, .stacked = {true, p.b_stride != 0}});
+  return [p, kernel, row = bytes(a) / static_cast<std::size_t>(p.m)](const test::HostMemory& memory) {
+    const auto at = [&](const GpuArgument& place) {
+      return reinterpret_cast<std::byte*>(gpu::value_of(place, memory));
+    };
+    const std::size_t element = size_of(p.operands);
+    std::vector<std::byte> rows;
+    for (std::int64_t i = 0; i < p.batch * p.m; ++i) {
+      const std::int64_t begin = i / p.m * p.a_stride + i % p.m * p.places->a_row;
+      const std::byte* const from = at(p.places->a) + static_cast<std::size_t>(begin) * element;
+      rows.insert(rows.end(), from, from + row);
+    }
+    const std::byte* const from[] = {rows.data(), at(p.places->b)};
+    std::byte* const to[] = {at(p.places->result)};
+    kernel->run({from, to, nullptr});
+  };
+}
+
+}  // namespace
+
 RunCommand run_by_library(const GpuMatmul& product, const GpuRequest& request) {
+  if (product.places) return run_in_places(product);
   const auto& [m, n, k, transpose_a, transpose_b, relu, operands, result, bias, batch, calls, a_stride, b_stride,
-               bias_stride, column_sums] = product;
+               bias_stride, column_sums, places] = product;
   LibraryCall call{ops::Matmul{transpose_a, transpose_b, relu, {}}, {}, {Type{result, {m, n}, {}}}, batch, {}};
   if (column_sums) {
     if (!transpose_a || transpose_b || relu || bias) fail_running("no op gives this product and sums of columns");

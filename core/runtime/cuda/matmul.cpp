@@ -49,6 +49,7 @@ class MatmulCommand final : public PreparedCommand {
 
   bool has_library_relu() const override { return library_relu_ && !empty(); }
   void run(cudaStream_t stream, const gpu::LaunchArguments& arguments) override {
+    if (product_.places) return run_in_places(stream, arguments);
     for (std::int64_t call = 0; call < product_.calls; ++call) {
       if (sums_by_kernel()) add_up_columns(stream, arguments, call);
       if (!empty()) run_one(stream, arguments, call);
@@ -141,13 +142,19 @@ class MatmulCommand final : public PreparedCommand {
       describe_with(CUBLASLT_MATMUL_DESC_BIAS_POINTER, example);
     }
     make_layout(first_, p.operands, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.b_stride);
-    make_layout(second_, p.operands, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.a_stride);
+    const std::int64_t row = p.transpose_a ? p.m : p.k;
+    make_layout(second_, p.operands, row, p.transpose_a ? p.k : p.m, p.a_stride, p.places ? p.places->a_row : row);
     make_layout(sum_, sum_type(), p.n, p.m, p.m * p.n);
   }
 
   void make_layout(OwnLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+    make_layout(layout, dtype, rows, columns, stride, rows);
+  }
+  // `next`: elements from one column to the next.
+  void make_layout(OwnLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                   std::int64_t next) {
     check(cublasLtMatrixLayoutCreate(layout.create(), cublas_type(dtype), static_cast<std::uint64_t>(rows),
-                                     static_cast<std::uint64_t>(columns), rows),
+                                     static_cast<std::uint64_t>(columns), next),
           "describing a matrix");
     if (product_.batch == 1) return;
     const auto batch = static_cast<std::int32_t>(product_.batch);
@@ -169,9 +176,15 @@ class MatmulCommand final : public PreparedCommand {
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     const auto aligned = [](const Type& type) { return static_cast<std::uint32_t>(alignment_of(type, 256)); };
-    const std::uint32_t of_result = bias_ == Bias::after_f32_sum ? 256 : aligned(request.results[0]);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(request.operands[1]));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(request.operands[0]));
+    std::uint32_t of_a = aligned(request.operands[0]), of_b = aligned(request.operands[1]);
+    std::uint32_t of_result = bias_ == Bias::after_f32_sum ? 256 : aligned(request.results[0]);
+    if (const GpuMatmul& p = product_; p.places) {  // places are at whole rows
+      of_a = aligned({p.operands, {p.k}, {}});
+      of_b = aligned({p.operands, {p.k, p.n}, {}});
+      of_result = aligned({p.result, {p.n}, {}});
+    }
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_b);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_a);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_result);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_result);
     cublasLtMatmulHeuristicResult_t best{};
@@ -218,6 +231,15 @@ class MatmulCommand final : public PreparedCommand {
       }
       check(apply_epilogue(rest, stream), "adding the bias of a matrix product");
     }
+  }
+
+  void run_in_places(cudaStream_t stream, const gpu::LaunchArguments& arguments) {
+    const auto at = [&](const GpuArgument& place) {
+      return reinterpret_cast<std::byte*>(gpu::value_of(place, arguments));
+    };
+    const GpuMatmul::Places& places = *product_.places;
+    if (empty()) return;
+    multiply(stream, at(places.a), at(places.b), nullptr, at(places.result), arguments.workspace + library_part_);
   }
 
   void add_up_columns(cudaStream_t stream, const gpu::LaunchArguments& arguments, std::int64_t call) const {

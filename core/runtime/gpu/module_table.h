@@ -12,7 +12,7 @@
 namespace pmaptrain::gpu {
 
 // The version of the interface. It is increased with each change to this file, device.h or core/kernel/gpu.h.
-inline constexpr int module_abi = 15;
+inline constexpr int module_abi = 16;
 
 // The CUDA C++ source of kernels that compute one equation, and their launches. The source declares the kernels as
 // extern "C". The string_view `kernel` of a launch, the name of the first one, refers to static memory.
