@@ -64,7 +64,7 @@ class Dataset {
     return 1;
   }
   // Whether examples are sequences of different lengths, and how many positions of example `index` are its own. The
-  // others are zeros; labels of positions are those that are ignored.
+  // others are zeros, also of targets that are numbers of positions; labels of positions are those that are ignored.
   virtual bool has_lengths() const { return false; }
   virtual std::int32_t length(std::int64_t index) const {
     (void)index;

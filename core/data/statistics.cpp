@@ -16,6 +16,7 @@
 #include "core/base/machine.h"
 #include "core/base/text.h"
 #include "core/data/parallel.h"
+#include "core/data/subset.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -387,9 +388,13 @@ std::vector<double> balanced_weights(const std::map<std::int32_t, std::int64_t>&
 }
 
 Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<TargetScale>& scales, bool exact) {
-  const std::size_t width = scales.size();
-  std::vector<float> rounded(width);
-  std::vector<double> target(width);
+  const std::size_t width = scales.size(), all = static_cast<std::size_t>(numel(dataset.target().shape));
+  const bool by_position = has_numbers_of_positions(dataset);
+  std::vector<float> rounded(all);
+  std::vector<double> target(all);
+  const auto positions = [&](std::int64_t i) {
+    return by_position ? static_cast<std::size_t>(dataset.length(i)) : std::size_t{1};
+  };
   const auto read = [&](std::int64_t i) {
     if (exact && dataset.rounds_targets()) {
       dataset.read_exact_target(i, target.data());
@@ -397,25 +402,28 @@ Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<T
       dataset.read(i, nullptr, reinterpret_cast<std::byte*>(rounded.data()));
       std::copy(rounded.begin(), rounded.end(), target.begin());
     }
-    for (std::size_t c = 0; c < width; ++c) {
-      if (scales[c] == TargetScale::log) target[c] = std::log1p(target[c]);
+    for (std::size_t c = 0; c < all; ++c) {
+      if (scales[c % width] == TargetScale::log) target[c] = std::log1p(target[c]);
     }
   };
   const auto for_each = [&](auto&& take) {
     for (std::int64_t i = 0; i < dataset.size(); ++i) {
       read(i);
-      for (std::size_t c = 0; c < width; ++c) take(c, target[c], dataset.weight(i));
+      for (std::size_t c = 0; c < positions(i) * width; ++c) take(c % width, target[c], dataset.weight(i));
     }
   };
   // Sums of the distances from one of the targets that count: where all are equal, they are exactly 0, whatever the
   // weights.
   std::int64_t counting = 0;
-  while (counting + 1 < dataset.size() && !(dataset.weight(counting) > 0)) ++counting;
+  const auto counts = [&](std::int64_t i) { return dataset.weight(i) > 0 && positions(i) > 0; };
+  while (counting + 1 < dataset.size() && !counts(counting)) ++counting;
   read(counting);
   const std::vector<double> first = target;
   Encoding::Statistics statistics{std::vector<double>(width), std::vector<double>(width)};
   double total = 0;
-  for (std::int64_t i = 0; i < dataset.size(); ++i) total += static_cast<double>(dataset.weight(i));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    total += static_cast<double>(dataset.weight(i)) * static_cast<double>(positions(i));
+  }
   for_each([&](std::size_t c, double value, double weight) { statistics.mean[c] += weight * (value - first[c]); });
   for (std::size_t c = 0; c < width; ++c) statistics.mean[c] = first[c] + statistics.mean[c] / total;
   for_each([&](std::size_t c, double value, double weight) {

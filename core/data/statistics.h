@@ -24,7 +24,8 @@ struct Measurement {
 };
 Measurement measure(const Dataset& dataset, const std::vector<Encoding::Column>& columns, bool exact = true);
 
-// Measures each number of the targets. Examples are weighted if they have weights. `scales`, one for each number: of
+// Measures each number of the targets; of numbers of positions, those of all real positions together (subset.h,
+// numbers_of_target). Examples are weighted if they have weights. `scales`, one for each number: of
 // log(1 + target), or 0 and 1 for numbers that stay as they are.
 Encoding::Statistics measure_targets(const Dataset& dataset, const std::vector<TargetScale>& scales, bool exact = true);
 

@@ -222,6 +222,17 @@ std::shared_ptr<const Dataset> first_positions(const std::shared_ptr<const Datas
   return std::make_shared<FirstPositions>(dataset, count, by_position);
 }
 
+bool has_numbers_of_positions(const Dataset& dataset) {
+  const Field input = dataset.input(), target = dataset.target();
+  if (!dataset.has_lengths() || !is_floating(target.dtype) || target.shape.empty() || input.shape.empty()) return false;
+  return target.shape.front() == input.shape.front();
+}
+
+std::int64_t numbers_of_target(const Dataset& dataset) {
+  const Shape shape = dataset.target().shape;
+  return numel(shape) / (has_numbers_of_positions(dataset) ? shape.front() : 1);
+}
+
 std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,
                                             std::vector<std::int32_t> lengths, std::int64_t ignored) {
   return std::make_shared<OfLengths>(dataset, std::move(lengths), ignored);

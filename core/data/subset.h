@@ -21,6 +21,11 @@ std::shared_ptr<const Dataset> exact_numbers(std::shared_ptr<const Dataset> data
 std::shared_ptr<const Dataset> with_lengths(const std::shared_ptr<const Dataset>& dataset,
                                             std::vector<std::int32_t> lengths, std::int64_t ignored);
 
+// Whether targets are numbers of the positions of sequences of different lengths, [T] or [T, ...].
+bool has_numbers_of_positions(const Dataset& dataset);
+// How many numbers a target has; of positions, how many each has.
+std::int64_t numbers_of_target(const Dataset& dataset);
+
 // The same dataset of sequences, cut to their first `count` positions, and their targets with them if these are
 // `by_position`. Only examples with at most so many positions may be read.
 std::shared_ptr<const Dataset> first_positions(const std::shared_ptr<const Dataset>& dataset, std::int64_t count,

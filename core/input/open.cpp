@@ -126,7 +126,7 @@ void learn(data::Source& source, const spec::DataSpec& spec, const data::Encodin
     if (spec.balances_positives) source.encoding.class_weights = data::balanced_positives(*source.train);
     // Other targets are refused by the model.
     if (spec.normalize_targets && source.train->target().dtype == DType::f32) {
-      const std::vector<data::TargetScale> scales = spec::target_scales(spec, numel(source.train->target().shape));
+      const std::vector<data::TargetScale> scales = spec::target_scales(spec, data::numbers_of_target(*source.train));
       source.encoding.targets = data::measure_targets(*source.train, scales, exact);
       source.encoding.wide_targets =
           exact && data::needs_exact_targets(*source.train, scales, *source.encoding.targets);

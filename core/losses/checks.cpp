@@ -99,11 +99,14 @@ void Checks::need_numbers(const std::string& name, const Place& place, const std
            "end the layers with dense: " + std::to_string(outputs));
   } else if (objective_.target.shape != objective_.output) {
     const bool vector = objective_.target.shape.size() == 1;
+    const bool is_padded = objective_.has_padded_numbers() && objective_.target.shape.size() < 3;
     const bool only_turned = numel(objective_.target.shape) == numel(objective_.output);
     refuse(place,
            name + " needs outputs and targets of equal shape; the output of the model is " + output() +
                ", the targets are " + targets(),
-           vector && only_turned ? "end the layers with flatten"
+           is_padded ? "end the layers with dense: " + std::to_string(vector ? 1 : objective_.target.shape.back()) +
+                           ", the numbers of each position"
+           : vector && only_turned ? "end the layers with flatten"
            : vector      ? "end the layers with dense: " + std::to_string(objective_.target.shape[0]) + if_labels()
            : only_turned ? "end the layers with reshape: [" + join_sizes(objective_.target.shape) + "]"
                          : "the last layer must have the output shape " + to_string(objective_.target.shape));

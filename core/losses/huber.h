@@ -29,12 +29,12 @@ struct Huber {
   std::vector<Number> numbers(const Objective& objective) const { return {{"loss/delta", delta, objective.dtype}}; }
   // With q = min(|e|, delta): q²/2 + delta · (|e| - q).
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers] = call;
+    const auto& [b, output, targets, numbers, inside] = call;
     const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
     const Value near = b.emit(ops::Min{}, {distance, numbers["loss/delta"]});
     const Value square = mul(b, mul(b, near, near), 0.5);
     const Value far = mul(b, sub(b, distance, near), numbers["loss/delta"]);
-    return feature_mean(b, add(b, square, far));
+    return call.mean(add(b, square, far));
   }
 };
 

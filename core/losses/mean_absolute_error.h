@@ -16,7 +16,7 @@ struct MeanAbsoluteError {
   void check(const LossChecks& checks) const { checks.need_numbers(); }
   std::vector<Number> numbers(const Objective&) const { return {}; }
   Value losses(const LossCall& call) const {
-    return feature_mean(call.b, call.b.emit(ops::Abs{}, {difference(call.b, call.output, call.targets)}));
+    return call.mean(call.b.emit(ops::Abs{}, {difference(call.b, call.output, call.targets)}));
   }
 };
 

@@ -19,7 +19,7 @@ struct MeanSquaredError {
   std::vector<Number> numbers(const Objective&) const { return {}; }
   Value losses(const LossCall& call) const {
     const Value error = difference(call.b, call.output, call.targets);
-    return feature_mean(call.b, mul(call.b, error, error));
+    return call.mean(mul(call.b, error, error));
   }
 };
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/equations/arithmetic.h"
+#include "core/losses/equations.h"
 #include "core/losses/focal.h"
 #include "core/losses/poisson.h"
 #include "core/losses/quantile.h"
@@ -26,21 +27,33 @@ std::int64_t Objective::classes() const {
 
 std::vector<Number> loss_numbers(const Objective& objective) { return objective.loss->numbers(objective); }
 
-Value example_losses(Builder& b, const Objective& objective, Value output, Value targets, const Numbers& numbers) {
-  return objective.loss->losses({b, output, targets, numbers});
+Value LossCall::mean(Value values) const {
+  if (!inside) return feature_mean(b, values);
+  const Shape shape = b.type(values).shape;
+  const Value of_values = b.emit(ops::Broadcast{shape, {0, 1}}, {*inside});
+  return feature_mean(b, select(b, of_values, values, scalar_like(b, values, 0.0)));
+}
+
+Value example_losses(Builder& b, const Objective& objective, Value output, Value targets, const Numbers& numbers,
+                     std::optional<Value> inside) {
+  return objective.loss->losses({b, output, targets, numbers, inside});
 }
 
 // ---- units ----------------------------------------------------------------------------------------------------------
 namespace {
 
-// One number for each number of a target, for values [B, target...] or outputs of f64.
-Value for_each_target(Builder& b, Value like, const std::vector<double>& numbers) {
+// One number for each number of a target, for values [B, target...] or outputs of f64. Padded positions have the same.
+Value for_each_target(Builder& b, const Objective& objective, Value like, const std::vector<double>& numbers) {
   if (numbers.size() == 1) return scalar_like(b, like, numbers.front());
   const Shape shape = b.type(like).shape;
   const Shape of_one(shape.begin() + 1, shape.end());
   std::vector<double> each;  // of quantiles the number of their target
   const std::size_t times = static_cast<std::size_t>(numel(of_one)) / numbers.size();
-  for (const double number : numbers) each.insert(each.end(), times, number);
+  if (objective.has_padded_numbers()) {
+    for (std::size_t t = 0; t < times; ++t) each.insert(each.end(), numbers.begin(), numbers.end());
+  } else {
+    for (const double number : numbers) each.insert(each.end(), times, number);
+  }
   const Value vector = b.emit(ops::Reshape{of_one}, {vector_constant(b, DType::f64, each)});
   std::vector<std::int64_t> dims(of_one.size());
   std::iota(dims.begin(), dims.end(), 1);
@@ -52,7 +65,7 @@ Value where_log(Builder& b, const Objective& objective, Value logarithmic, Value
   if (std::find(objective.log_targets.begin(), objective.log_targets.end(), false) == objective.log_targets.end())
     return logarithmic;
   const std::vector<double> flags(objective.log_targets.begin(), objective.log_targets.end());
-  const Value flag = for_each_target(b, values, flags);
+  const Value flag = for_each_target(b, objective, values, flags);
   return select(b, b.emit(ops::Gt{}, {flag, scalar_like(b, flag, 0.0)}), logarithmic, values);
 }
 
@@ -62,16 +75,17 @@ Value normalised_targets(Builder& b, const Objective& objective, Value targets) 
   if (!objective.target_statistics) return targets;
   Value exact = cast(b, targets, DType::f64);
   if (!objective.log_targets.empty()) exact = where_log(b, objective, b.emit(ops::Log1p{}, {exact}), exact);
-  const Value distance = sub(b, exact, for_each_target(b, exact, objective.target_statistics->mean));
-  return cast(b, div(b, distance, for_each_target(b, exact, objective.target_statistics->std)), objective.dtype);
+  const Value distance = sub(b, exact, for_each_target(b, objective, exact, objective.target_statistics->mean));
+  return cast(b, div(b, distance, for_each_target(b, objective, exact, objective.target_statistics->std)),
+              objective.dtype);
 }
 
 Value in_units_of_targets(Builder& b, const Objective& objective, Value output) {
   if (objective.loss.as<Poisson>() != nullptr) return b.emit(ops::Exp{}, {output});
   if (!objective.target_statistics) return output;
   const Value exact = cast(b, output, DType::f64);
-  const Value distance = mul(b, exact, for_each_target(b, exact, objective.target_statistics->std));
-  Value values = add(b, distance, for_each_target(b, exact, objective.target_statistics->mean));
+  const Value distance = mul(b, exact, for_each_target(b, objective, exact, objective.target_statistics->std));
+  Value values = add(b, distance, for_each_target(b, objective, exact, objective.target_statistics->mean));
   if (!objective.log_targets.empty()) {
     // Finite as f32, and at least 0.
     const Value least = scalar_like(b, values, 0.0), most = scalar_like(b, values, largest_log_target);

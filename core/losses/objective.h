@@ -26,12 +26,18 @@ struct Objective {
   Place loss_place;
   // Examples have weights, or labels are ignored, so measures and gradients are weighted means.
   bool weighted = false;
-  // Targets are labels of sequences with lengths: behind these the data have a label that is ignored.
+  // Targets are those of the positions of sequences with lengths: labels, behind which the data have a label that is
+  // ignored, or numbers.
   bool has_padding = false;
 
   // Class labels: one for each example, or one for each position of a sequence [L] or pixel of an image [H, W].
   bool has_labels() const { return target.dtype == DType::i32; }
   bool has_sequences() const { return has_labels() && !target.shape.empty() && !is_multi_label(); }
+  bool has_padded_numbers() const { return has_padding && !has_labels(); }
+  // The numbers of a target, of which metrics have one value each: [T, C] of padded positions are C.
+  std::int64_t numbers_of_target() const {
+    return numel(target.shape) / (has_padded_numbers() ? target.shape.front() : 1);
+  }
   // What the loss takes the outputs for; that of focal depends on the targets.
   Outputs outputs() const;
   // Several labels for each example, [L] of 0 and 1, with a sigmoid for each.
@@ -49,6 +55,8 @@ struct Objective {
   std::optional<std::int64_t> ignored_label() const { return loss->ignored_label(); }
   // The number of classes if the loss takes labels; else 0.
   std::int64_t classes() const;
+  // Whether a batch may have examples, but nothing that counts.
+  bool may_count_nothing() const { return ignored_label() || has_padding; }
   // The classes or labels that metrics have values of.
   std::int64_t measured_classes() const { return is_multi_label() ? output.front() : classes(); }
 };
@@ -121,6 +129,10 @@ struct LossCall {
   Builder& b;
   Value output, targets;
   const Numbers& numbers;
+  std::optional<Value> inside = {};  // bool[B,T]: of padded numbers, which positions are those of an example
+
+  // The mean of values [B, features...] over the features of each example, [B]. What is outside counts as 0.
+  Value mean(Value values) const;
 };
 
 // Checks the loss of the objective. If the config asks for balanced class weights, gives the loss `class_weights`,
@@ -145,7 +157,8 @@ inline DType dtype_of_values(const Objective& objective) {
 Value point_outputs(Builder& b, const Objective& objective, Value output);
 // The loss of each example, [B] (of each position, [B, T], where labels of sequences are ignored), from outputs [B,
 // output...] and targets [B, target...]. With data.normalize_targets, both are in normalised units.
-Value example_losses(Builder& b, const Objective& objective, Value output, Value targets, const Numbers& numbers);
+Value example_losses(Builder& b, const Objective& objective, Value output, Value targets, const Numbers& numbers,
+                     std::optional<Value> inside = {});
 
 // Whether the loss is one of classes, so that there are classes, probabilities and logits, but no values.
 bool is_classifier(const Objective& objective);

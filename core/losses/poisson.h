@@ -20,9 +20,9 @@ struct Poisson {
   void check(const LossChecks& checks) const { checks.need_numbers(); }
   std::vector<Number> numbers(const Objective&) const { return {}; }
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers] = call;
+    const auto& [b, output, targets, numbers, inside] = call;
     const Value expected = mul(b, output, cast(b, targets, b.type(output).dtype));
-    return feature_mean(b, sub(b, b.emit(ops::Exp{}, {output}), expected));
+    return call.mean(sub(b, b.emit(ops::Exp{}, {output}), expected));
   }
 };
 

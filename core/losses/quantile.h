@@ -36,7 +36,7 @@ struct Quantile {
   std::vector<Number> numbers(const Objective&) const { return {}; }
   // With e = t - y: max(q e, (q - 1) e) = max(e, 0) - (1 - q) e.
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers] = call;
+    const auto& [b, output, targets, numbers, inside] = call;
     const Shape shape = b.type(output).shape;
     const auto count = std::ssize(q);
     const Shape each{shape.front(), shape.back() / count, count};
@@ -47,7 +47,7 @@ struct Quantile {
     for (const double each_q : q) rest.push_back(1 - each_q);
     const Value above = broadcast_along(b, vector_constant(b, b.type(output).dtype, rest), each, 2);
     const Value positive = b.emit(ops::Max{}, {error, scalar_like(b, error, 0.0)});
-    return feature_mean(b, sub(b, positive, mul(b, above, error)));
+    return call.mean(sub(b, positive, mul(b, above, error)));
   }
 };
 

@@ -58,7 +58,7 @@ struct SigmoidCrossEntropy {
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). With a weight w of positives the first
   // term is w t softplus(-x), and softplus(-x) = softplus(x) - x.
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers] = call;
+    const auto& [b, output, targets, numbers, inside] = call;
     const Value expected = targets_like(b, output, targets);
     const Value all = softplus(b, output);
     Value each = sub(b, all, mul(b, output, expected));
@@ -68,7 +68,7 @@ struct SigmoidCrossEntropy {
       const Value positive = mul(b, expected, sub(b, all, output));
       each = add(b, each, mul(b, of_features(b, output, more), positive));
     }
-    const Value entropy = feature_mean(b, each);
+    const Value entropy = call.mean(each);
     if (class_weights.each.empty()) return entropy;
     const Value weights = vector_constant(b, b.type(output).dtype, class_weights.each);
     return mul(b, entropy, b.emit(ops::Gather{}, {weights, targets}));

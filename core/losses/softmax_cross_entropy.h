@@ -56,7 +56,7 @@ struct SoftmaxCrossEntropy {
     return {{rest, 1.0 - label_smoothing, objective.dtype}, {share, of_each, objective.dtype}};
   }
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers] = call;
+    const auto& [b, output, targets, numbers, inside] = call;
     std::optional<Smoothing> smoothing;
     if (label_smoothing > 0.0) smoothing = {numbers[rest], numbers[share]};
     const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);

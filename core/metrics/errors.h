@@ -88,6 +88,7 @@ struct MeanAbsolutePercentageError {
     Objective units;
     units.dtype = call.objective.dtype;
     units.target = call.objective.target;
+    units.has_padding = call.objective.has_padding;
     if (is_scaled(call.objective)) units.target_statistics = call.objective.target_statistics;
     units.loss = losses::MeanSquaredError{};
     return mean_of(call.name, [units = std::move(units)](Builder& b, Value output, Value targets) {

@@ -21,6 +21,12 @@ struct MedianAbsoluteError {
          .example = "metrics: [median_absolute_error]"});
   }
   void check(const MetricCall& call, const Checks& checks) const {
+    if (call.objective.has_padded_numbers()) {
+      return checks.refuse(
+          call.metric.place,
+          call.name + " takes one target an example; sequences with lengths have numbers at each position",
+          "mean_absolute_error, root_mean_squared_error and r2 take these");
+    }
     if (!call.objective.weighted) return;
     checks.refuse(call.metric.place, call.name + " takes examples without weights", "use mean_absolute_error");
   }

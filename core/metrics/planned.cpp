@@ -45,9 +45,7 @@ PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, 
   const std::int64_t outputs = std::ssize(scales);
   PlannedMetric metric{{name}, {{name, {outputs}}}, {}, {}};
   metric.sums = [outputs, error = std::move(error)](Builder& b, Value output, Value targets, const ExampleMask& rows) {
-    const Value errors = error(b, output, targets);
-    const Value flat = b.emit(ops::Reshape{{b.type(errors).shape.front(), outputs}}, {errors});
-    return std::vector<Value>{b.emit(ops::ReduceSum{{0}}, {masked(b, rows, flat)})};
+    return std::vector<Value>{sum_of_each(b, rows, error(b, output, targets), outputs)};
   };
   metric.finish = [scales = std::move(scales), finish](Means means) {
     double sum = 0;
@@ -60,10 +58,22 @@ PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, 
   return metric;
 }
 
+Value sum_of_each(Builder& b, const ExampleMask& rows, Value values, std::int64_t numbers) {
+  const Shape shape = b.type(values).shape;
+  const std::int64_t positions = numel(Shape(shape.begin() + 1, shape.end())) / numbers;
+  if (positions == 1) {
+    const Value flat = b.emit(ops::Reshape{{shape.front(), numbers}}, {values});
+    return b.emit(ops::ReduceSum{{0}}, {masked(b, rows, flat)});
+  }
+  const Value flat = b.emit(ops::Reshape{{shape.front(), positions, numbers}}, {values});
+  const Value sum = b.emit(ops::ReduceSum{{0, 1}}, {masked(b, rows, flat)});
+  return div(b, sum, static_cast<double>(positions));
+}
+
 bool is_scaled(const Objective& objective) { return objective.target_statistics && objective.log_targets.empty(); }
 
 std::vector<double> variances(const Objective& objective) {
-  if (!is_scaled(objective)) return std::vector<double>(static_cast<std::size_t>(numel(objective.target.shape)), 1.0);
+  if (!is_scaled(objective)) return std::vector<double>(static_cast<std::size_t>(objective.numbers_of_target()), 1.0);
   std::vector<double> squares = objective.target_statistics->std;
   for (double& square : squares) square *= square;
   return squares;

@@ -90,6 +90,10 @@ PlannedMetric mean_of(const std::string& name, PerExample value, double (*finish
 PlannedMetric mean_of_each(const std::string& name, std::vector<double> scales, PerExample error,
                            double (*finish)(double) = nullptr);
 
+// The sums over examples, [numbers], of `values` [B, target...]; of padded positions the means over T positions of
+// such.
+Value sum_of_each(Builder& b, const ExampleMask& rows, Value values, std::int64_t numbers);
+
 // Whether metrics get outputs and targets in units of the targets' standard deviation.
 bool is_scaled(const Objective& objective);
 // Of each number of a target, in units of normalised targets: what brings squared errors back to those of targets.

@@ -21,15 +21,14 @@ struct R2 {
   }
   PlannedMetric plan(const MetricCall& call) const {
     const std::string& name = call.name;
-    const std::int64_t outputs = numel(call.objective.target.shape);
+    const std::int64_t outputs = call.objective.numbers_of_target();
     const Shape shape = {outputs};
     PlannedMetric metric{
         {name}, {{name + ".error", shape}, {name + ".target", shape, true}, {name + ".square", shape, true}}, {}, {}};
     metric.sums = [outputs](Builder& b, Value output, Value targets, const ExampleMask& rows) {
-      const ops::Reshape flat{{b.type(output).shape.front(), outputs}};
-      const auto sum = [&](Value values) { return b.emit(ops::ReduceSum{{0}}, {masked(b, rows, values)}); };
-      const Value error = b.emit(flat, {losses::difference(b, output, targets)});
-      const Value target = cast(b, b.emit(flat, {targets}), DType::f64);
+      const auto sum = [&](Value values) { return sum_of_each(b, rows, values, outputs); };
+      const Value error = losses::difference(b, output, targets);
+      const Value target = cast(b, targets, DType::f64);
       const Value errors = sum(mul(b, error, error));
       const Value total = sum(target);
       return std::vector{errors, total, sum(mul(b, target, target))};

@@ -41,7 +41,7 @@ namespace {
 // probabilities, where these are not made of the outputs.
 void add_measures(Builder& b, const Model& model, Value output, const BatchInputs& batch, const Numbers& numbers,
                   std::optional<Value> chances = std::nullopt) {
-  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, numbers);
+  const LocalSums sums = local_sums(b, model, output, batch.targets, batch.mask, numbers, batch.lengths);
   const Builder::Scope scope(b, {"synchronise", {}});
   std::vector<Synchronised> local;
   for (Value sum : sums.measures) local.push_back({sum, {}});
@@ -100,6 +100,7 @@ Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSe
   BatchInputs batch;
   batch.targets = declare(b, "targets", model.target, axes, rows_per_device);
   batch.mask = declare(b, "mask", {DType::f32, {}}, axes, rows_per_device);
+  if (model.has_padded_numbers()) batch.lengths = declare(b, "lengths", {DType::i32, {}}, axes, rows_per_device);
   const std::vector<Number> declared = loss_numbers(model);
   const std::vector<Value> of_loss = declare_numbers(b, declared);
   const Value output =

@@ -48,8 +48,8 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
 
 // The program that evaluates outputs which are computed elsewhere, such as the mean of an ensemble; where targets have
 // logarithms, these are in units of the targets. Its batch inputs
-// are "outputs" and, if metrics need rows, "probabilities", each f32 [rows, output...], "targets" and "mask". It has no
-// weights.
+// are "outputs" and, if metrics need rows, "probabilities", each f32 [rows, output...], "targets", "mask" and, where
+// targets are padded numbers, "lengths". It has no weights.
 Program averaged_evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                                     const OpSet& ops);
 

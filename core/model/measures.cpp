@@ -2,11 +2,14 @@
 #include <optional>
 
 #include "core/equations/arithmetic.h"
+#include "core/layers/lengths.h"
 #include "core/losses/equations.h"
 #include "core/model/model.h"
 
 namespace pmaptrain::model {
 
+using layers::inside_or;
+using layers::is_inside;
 using metrics::ExampleMask;
 using metrics::masked;
 using metrics::MeasurePart;
@@ -43,9 +46,12 @@ std::vector<std::pair<std::string, double>> finish_measures(const Model& model,
   return measures;
 }
 
-LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers) {
+LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers,
+                     std::optional<Value> lengths) {
   LocalSums sums;
   ExampleMask rows;
+  Value weights{};  // of examples
+  std::optional<Value> inside;
   {
     const Builder::Scope scope(b, {"loss", model.loss_place});
     rows.weights = cast(b, mask, model.dtype);
@@ -61,8 +67,20 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     } else {
       rows.count = is_example;
     }
+    weights = rows.weights;
+    if (model.has_padded_numbers()) {
+      // Each position has its share of an example. What padding holds, NaN too, has no loss and no gradient.
+      const Shape shape = b.type(output).shape;
+      inside = is_inside(b, lengths.value(), {shape[0], shape[1]});
+      output = inside_or(b, *lengths, output, 0.0);
+      targets = inside_or(b, *lengths, targets, 0.0);
+      const auto whole = static_cast<double>(model.labels_of_example());
+      weights = mul(b, weights, div(b, cast(b, *lengths, model.dtype), whole));
+      const double share = static_cast<double>(shape[1]) / whole;
+      if (share != 1.0) rows.weights = mul(b, rows.weights, share);
+    }
     const Value normalised = normalised_targets(b, model, targets);
-    const Value losses = example_losses(b, model, output, normalised, numbers);
+    const Value losses = example_losses(b, model, output, normalised, numbers, inside);
     // Metrics take both in units of the targets' standard deviation, which they scale back; logarithms have none.
     if (model.log_targets.empty()) {
       targets = normalised;
@@ -74,11 +92,16 @@ LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets
     sums.count = sum_from(b, examples, 0);
   }
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
-  const Value points = model.metrics.empty() ? output : point_outputs(b, model, output);
+  Value points = model.metrics.empty() ? output : point_outputs(b, model, output);
+  if (inside && !model.metrics.empty()) {
+    // Where both are 0, there is no error.
+    points = inside_or(b, *lengths, points, 0.0);
+    targets = inside_or(b, *lengths, targets, 0.0);
+  }
   for (const PlannedMetric& metric : model.metrics) {
     for (Value sum : metric.sums(b, points, targets, rows)) sums.measures.push_back(sum);
   }
-  if (model.weighted) sums.measures.push_back(sum_from(b, rows.weights, 0));
+  if (model.weighted) sums.measures.push_back(sum_from(b, weights, 0));
   return sums;
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/layers/table_embedding.h"
+#include "core/losses/quantile.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -27,11 +28,7 @@ class Maker {
       settle_one_label();
       const Checks checks(model_, options_.data_place, options_.numeric_targets, errors_);
       check_loss(model_, options_.class_weights, checks);
-      if (model_.has_padding && !model_.ignored_label()) {
-        refuse(options_.loss_place,
-               "sequences with lengths have a label for each position, which this loss does not take",
-               "loss: softmax_cross_entropy leaves out those of padding");
-      }
+      check_padding();
       for (const metrics::Metric& metric : options_.metrics) check_metric(metric, model_, checks);
       check_initial_values();
     }
@@ -100,19 +97,65 @@ class Maker {
     return true;
   }
 
+  // Refuses what takes no targets of positions with lengths.
+  void check_padding() {
+    if (model_.has_padding && model_.has_labels() && !model_.ignored_label()) {
+      refuse(options_.loss_place,
+             "sequences with lengths have a label for each position, which this loss does not take",
+             "loss: softmax_cross_entropy leaves out those of padding");
+    }
+    // The data have zeros behind the lengths.
+    const bool was_padded =
+        model_.has_lengths && !model_.has_padding && is_floating(model_.target.dtype) && has_targets_of_positions();
+    if (!was_padded) return;
+    const std::string count = std::to_string(model_.target.shape.front());
+    refuse(options_.data_place,
+           "the targets are " + shown(model_.target.dtype, model_.target.shape) + ", numbers of the " + count +
+               " positions of sequences with lengths, and the outputs have no positions",
+           "leave out the layer that takes them away; or, if these are no numbers of positions, store targets "
+           "y[:, None] and end the layers with reshape");
+  }
+
+  // Whether targets have the positions of the inputs.
+  bool has_targets_of_positions() const {
+    const Shape &target = model_.target.shape, &input = model_.input.shape;
+    return !target.empty() && !input.empty() && target.front() == input.front();
+  }
+
   // Whether outputs that have positions can be compared with targets of positions; reports it if not.
   bool fits_lengths(const Lengths& of_outputs) {
     const std::string leave = "global_avg_pool, global_max_pool or take leaves one value an example";
-    model_.has_padding = model_.has_sequences();
+    const bool takes_numbers = is_floating(model_.target.dtype) &&
+                               model_.outputs() != losses::Outputs::softmax_logits &&
+                               losses::quantiles_of(model_.loss) == 1;
+    model_.has_padding = model_.has_sequences() || (takes_numbers && has_targets_of_positions());
     model_.weighted = true;
+    // Of one number at each position.
+    const bool is_vector = model_.has_padded_numbers() && model_.target.shape.size() == 1;
+    if (is_vector && model_.output == Shape{model_.target.shape.front(), 1}) model_.target.shape = model_.output;
     if (model_.has_padding && of_outputs == Lengths{}) return true;
     refuse(options_.loss_place,
            model_.has_padding
-               ? "labels of positions need outputs at the positions that the inputs have; layers change the lengths"
-               : "outputs have positions with lengths, " + shown(model_.dtype, model_.output) +
-                     ", and targets are not one label for each",
-           model_.has_padding ? "padding: CAUSAL, or SAME without strides, keeps them; " + leave : leave);
+               ? "targets of positions need outputs at the positions that the inputs have; layers change the lengths"
+               : "outputs have positions with lengths, " + shown(model_.dtype, model_.output) + ", and " +
+                     no_targets_of_positions(),
+           model_.has_padding    ? "padding: CAUSAL, or SAME without strides, keeps them; " + leave
+           : has_other_numbers() ? "mean_squared_error takes these; " + leave
+                                 : leave);
     return false;
+  }
+
+  // Whether targets are numbers of positions, which the loss does not take.
+  bool has_other_numbers() const {
+    return !model_.has_padding && is_floating(model_.target.dtype) && has_targets_of_positions();
+  }
+
+  std::string no_targets_of_positions() const {
+    const std::string shape = shown(model_.target.dtype, model_.target.shape);
+    if (has_other_numbers()) {
+      return model_.loss->name() + " takes no numbers of each, " + shape;
+    }
+    return "targets are not one label or numbers for each: " + shape;
   }
 
   // A row with one label is one label, unless the model keeps its position.

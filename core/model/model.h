@@ -54,8 +54,11 @@ struct Model : losses::Objective {
   // The positions of the whole sequences where this is the model of their first ones (setup::ShorterTraining), whose
   // sums over an epoch are added to those of whole ones. 0: these are whole.
   std::int64_t whole_positions = 0;
-  // Of how many labels an example's weight is the sum.
-  std::int64_t labels_of_example() const { return whole_positions > 0 ? whole_positions : numel(target.shape); }
+  // Of how many labels an example's weight is the sum; of numbers at padded positions, of how many positions.
+  std::int64_t labels_of_example() const {
+    if (whole_positions > 0) return whole_positions;
+    return has_padded_numbers() ? target.shape.front() : numel(target.shape);
+  }
   std::optional<FieldStatistics> normalize;
   Place normalize_place;
   std::vector<Node> layers;           // applied in order
@@ -114,6 +117,7 @@ struct LocalSums {
   std::vector<Value> measures;
   Value count;
 };
-LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers);
+LocalSums local_sums(Builder& b, const Model& model, Value output, Value targets, Value mask, const Numbers& numbers,
+                     std::optional<Value> lengths);
 
 }  // namespace pmaptrain::model

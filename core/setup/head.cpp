@@ -59,7 +59,7 @@ void unreachable_targets(const Setup& setup, std::vector<std::string>& out) {
     for (std::size_t j = 0; j < targets.size(); ++j) {
       double target = targets[j];
       if (statistics) {
-        const std::size_t at = statistics->mean.size() == 1 ? 0 : j;
+        const std::size_t at = j % statistics->mean.size();
         if (!model.log_targets.empty() && model.log_targets[at]) target = std::log1p(target);
         target = (target - statistics->mean[at]) / statistics->std[at];
       }

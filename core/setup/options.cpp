@@ -44,7 +44,8 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
   }
   if (of_data.normalize_targets && is_floating(target.dtype)) {
     options.target_statistics = learned(encoding.targets, "normalize_targets", of_data.normalize_targets_place);
-    const std::vector<data::TargetScale> scales = spec::target_scales(of_data, numel(target.shape));
+    const std::vector<data::TargetScale> scales =
+        spec::target_scales(of_data, std::ssize(options.target_statistics->mean));
     if (std::count(scales.begin(), scales.end(), data::TargetScale::log) > 0) {
       for (const data::TargetScale scale : scales) options.log_targets.push_back(scale == data::TargetScale::log);
     }

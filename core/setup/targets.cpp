@@ -136,13 +136,14 @@ void for_each_number(const data::Dataset& split, Use&& use) {
 
 // log(1 + target) is for targets of at least 0.
 void check_logarithms(const model::Model& model, const data::Dataset& split, const Place& source) {
+  if (model.log_targets.empty()) return;
   const data::Field field = split.target();
   std::vector<std::byte> bytes(field.bytes());
   for (std::int64_t example = 0; example < split.size(); ++example) {
     split.read(example, nullptr, bytes.data());
-    for (std::size_t i = 0; i < model.log_targets.size(); ++i) {
+    for (std::size_t i = 0; i < bytes.size() / size_of(field.dtype); ++i) {
       const double value = field.dtype == DType::f64 ? at<double>(bytes, i) : static_cast<double>(at<float>(bytes, i));
-      if (!model.log_targets[i] || value >= 0) continue;
+      if (!model.log_targets[i % model.log_targets.size()] || value >= 0) continue;
       refuse(source,
              target_of(split, example) + " has " + exact(value) +
                  ", but normalize_targets: log takes targets of at least 0",

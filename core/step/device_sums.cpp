@@ -85,7 +85,7 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
   }
   std::map<std::size_t, model::StatisticSum> by_parameter;
   for (const model::StatisticSum& found : statistics) by_parameter[found.parameter] = found;
-  model::LocalSums local = model::local_sums(b_, model_, output, targets, mask, numbers);
+  model::LocalSums local = model::local_sums(b_, model_, output, targets, mask, numbers, forward.lengths);
   Sums sums{{}, {}, std::move(local.measures), local.count};
   for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i).sum);
   for (const std::size_t i : statistics_) sums.statistics.push_back(by_parameter.at(i).weight);

@@ -25,7 +25,8 @@ void declare_state(Builder& b, const model::Model& model, const StepOptions& opt
     inputs.finite = b.input(Group::state, "finite", {DType::boolean, {}, {}});
     inputs.initial.emplace_back(*inputs.finite, 1.0);
   }
-  if (!options.halts || model.ignored_label()) inputs.skipped = b.input(Group::state, "skipped", {DType::i64, {}, {}});
+  if (!options.halts || model.may_count_nothing())
+    inputs.skipped = b.input(Group::state, "skipped", {DType::i64, {}, {}});
   for (const metrics::MeasurePart& part : model::measure_parts(model)) {
     inputs.epoch.push_back(b.input(Group::state, "epoch/" + part.name, {DType::f64, part.shape, {}}));
   }

@@ -17,13 +17,14 @@ namespace {
 
 // The reason for skipped steps; `halts`, where the run ends at one that is not finite.
 std::string skipped_why(const model::Model& model, bool halts) {
-  const bool is_padding = model.has_padding && model.ignored_label() == label_of_padding;
+  const bool is_padding = model.has_padding && model.ignored_label().value_or(label_of_padding) == label_of_padding;
   const std::string by = is_padding ? "(all sequences have the length 0)" : "(ignore_label)";
-  if (halts) return " skipped: no label of the batch counted " + by;
+  const std::string what = model.has_padded_numbers() ? "position" : "label";
+  if (halts) return " skipped: no " + what + " of the batch counted " + by;
   return std::string(" skipped: the loss, the gradient or the update was not finite") +
-         (model.ignored_label() ? ", or no label of the batch counted " + by
-          : model.weighted      ? ", or the weights of the batch were all 0"
-                                : "") +
+         (model.may_count_nothing() ? ", or no " + what + " of the batch counted " + by
+          : model.weighted          ? ", or the weights of the batch were all 0"
+                                    : "") +
          " (train.on_nonfinite: skip)";
 }
 

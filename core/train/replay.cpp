@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/machine.h"
 #include "core/base/text.h"
+#include "core/data/subset.h"
 #include "core/graph/text.h"
 #include "core/input/open.h"
 #include "core/ops/all.h"
@@ -322,11 +323,13 @@ bool has_weighted_example(const spec::Spec& spec, const data::Dataset& train, co
   std::optional<std::int64_t> ignored = spec.loss->ignored_label();
   const bool has_padding = train.has_lengths() && train.target().dtype == DType::i32 && !train.target().shape.empty();
   if (has_padding && !ignored) ignored = label_of_padding;
-  if (!train.is_weighted() && !ignored) return true;
+  const bool has_numbers = data::has_numbers_of_positions(train);
+  if (!train.is_weighted() && !ignored && !has_numbers) return true;
   const input::Stream stream = input::training_stream(spec.data, spec.seed, train, batch.global);
   std::vector<std::byte> input(train.input().bytes());
   std::vector<std::int32_t> labels(ignored ? static_cast<std::size_t>(numel(train.target().shape)) : 0);
   const auto counts = [&](std::int64_t epoch, std::int64_t position) {
+    if (has_numbers && train.length(stream.order().index(epoch, position)) == 0) return false;
     if (!ignored) return true;
     stream.read(train, epoch, position, input.data(), reinterpret_cast<std::byte*>(labels.data()));
     return std::any_of(labels.begin(), labels.end(), [&](std::int32_t label) { return label != *ignored; });

@@ -334,7 +334,10 @@ std::optional<Compared> numbers_of(const model::Model& model, const data::Datase
 }
 
 std::string number_text(const model::Model& model, const Measured& measured, const std::string& selects) {
-  if (model.target.dtype != DType::f32 || model.classes() > 0 || model.has_distributions()) return "";
+  if (model.target.dtype != DType::f32 || model.classes() > 0 || model.has_distributions() ||
+      model.has_padded_numbers()) {
+    return "";
+  }
   const std::optional<Compared> found = numbers_of(model, measured.dataset, measured.measures, selects);
   if (!found || !found->is_worse()) return "";
   return compared(found->name, measured.split, found->found, found->constant, found->of_constant, measured.one);

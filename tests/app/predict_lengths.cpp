@@ -1,4 +1,6 @@
 // predict on sequences of different lengths.
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/app/predicting.h"
@@ -57,4 +59,50 @@ TEST_CASE("predict reads lengths beside the inputs, and what is behind them has 
                          "alone.npz' has no lengths of its sequences, and the model was trained with lengths\n"));
     CHECK(test::contains(alone.err, "help: save them beside the inputs: np.savez(file, x=x, " + each.lengths + "=n)"));
   }
+}
+
+TEST_CASE("numbers of positions are evaluated, predicted and averaged over members at real positions", "[app]") {
+  constexpr std::int64_t examples = 24, positions = 6;
+  std::vector<float> x, y;
+  std::vector<std::int64_t> n;
+  for (std::int64_t i = 0; i < examples; ++i) {
+    n.push_back(1 + i % positions);
+    for (std::int64_t t = 0; t < positions; ++t) {
+      const auto phase = static_cast<float>(i + t);
+      x.push_back(t < n.back() ? std::sin(phase) : NAN);
+      y.push_back(t < n.back() ? 100 + 10 * std::sin(phase) : NAN);
+    }
+  }
+  TrainedRun run;
+  run.folder.write("a.npz", archive({{"x.npy", npy("<f4", "(24, 6, 1)", raw(x))},
+                                     {"y.npy", npy("<f4", "(24, 6)", raw(y))},
+                                     {"n.npy", npy("<i8", "(24,)", raw(n))}}));
+  run.train(
+      "  source: {npz: {file: a.npz, train: {inputs: x, targets: y, lengths: n}, test: {inputs: x, targets: y, "
+      "lengths: "
+      "n}}}\n  normalize_targets: auto\n",
+      "{gru: {features: 4, bidirectional: true}}, dense: 1",
+      "loss: mean_squared_error\nmetrics: [mean_absolute_error]\nensemble: {axis: members, vary: {optimizer."
+      "learning_rate: [0.05, 0.05]}}\n",
+      {"mesh.axes=[{members: 2}, {devices: 2}]"});
+  const auto eval = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", run.dir, "--split", "test", "--json"});
+    return nlohmann::json::parse(call(more).out)["mean_absolute_error"].get<double>();
+  };
+  const double together = eval({}), alone = eval({"--member", "1"});
+  CHECK(together == Approx(alone).epsilon(1e-5));
+  const std::vector<std::string> lines = test::lines_of(run.csv("a.npz", {"--array", "x", "--member", "0"}));
+  REQUIRE(lines.size() == 1 + examples);
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < n.size(); ++i) {
+    const std::string& cells = lines[i + 1];
+    std::size_t at = 0;
+    for (std::int64_t t = 0; t < n[i]; ++t) {
+      sum +=
+          std::abs(std::stod(cells.substr(at)) - static_cast<double>(y[i * positions + static_cast<std::size_t>(t)]));
+      at = cells.find(',', at) + 1;
+      ++count;
+    }
+  }
+  CHECK(sum / count == Approx(alone).epsilon(1e-4));
 }

@@ -361,7 +361,8 @@ TEST_CASE("layers that cannot leave padding out say what comes before them", "[l
         "layer takes features at each position, [T, C]; its input is f32[6] with lengths | store such sequences as an "
         "array (N, T, 1)");
   CHECK(refused({layer("layer", layers::Dense{3})}) ==
-        "outputs have positions with lengths, f32[6,3], and targets are not one label for each | global_avg_pool, "
+        "outputs have positions with lengths, f32[6,3], and targets are not one label or numbers for each: i32[] | "
+        "global_avg_pool, "
         "global_max_pool or take leaves one value an example");
   const layers::Parallel branches{{{"one", {layer("conv", windows_of(3, padding_of(2, 0)))}},
                                    {"other", {layer("conv", windows_of(3, padding_of(1, 1)))}}},

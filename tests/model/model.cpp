@@ -50,7 +50,7 @@ Feed measured(const Network& net, const Field& target, const Numbers& outputs, c
   const Value m = b.input(Group::batch, "mask", {DType::f32, {rows}, {}});
   const std::vector<equations::Number> declared = model::loss_numbers(model);
   const equations::Numbers numbers(declared, equations::declare_numbers(b, declared));
-  const model::LocalSums sums = model::local_sums(b, model, y, t, m, numbers);
+  const model::LocalSums sums = model::local_sums(b, model, y, t, m, numbers, {});
   const std::vector<metrics::MeasurePart> parts = model::measure_parts(model);
   REQUIRE(parts.size() == sums.measures.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {

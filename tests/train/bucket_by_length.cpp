@@ -25,11 +25,13 @@ class SequenceArchive {
   explicit SequenceArchive(std::int64_t shortest = 1) {
     std::vector<float> x(count_of_sequences * positions * width, NAN);
     std::vector<std::int64_t> y, each, n;
+    std::vector<float> numbers;
     for (std::int64_t i = 0; i < count_of_sequences; ++i) {
       y.push_back(i * 31 % 2);
       n.push_back(shortest + i * 29 % (positions + 1 - shortest));
       for (std::int64_t t = 0; t < positions; ++t) {
         each.push_back(t % 2);
+        numbers.push_back(t < n.back() ? static_cast<float>(t % 5 + y.back()) : NAN);
         for (std::int64_t c = 0; c < width && t < n.back(); ++c) {
           const auto phase = static_cast<float>((y.back() == 0 ? 0.3 : 1.1) * static_cast<double>(t) +
                                                 static_cast<double>(i * 13 % 7) + static_cast<double>(c));
@@ -40,9 +42,13 @@ class SequenceArchive {
     const std::string count = std::to_string(count_of_sequences), length = std::to_string(positions);
     folder_.write("a.npz", archive({{"x.npy", npy("<f4", "(" + count + ", " + length + ", 2)", raw(x))},
                                     {"y.npy", npy("<i8", "(" + count + ",)", raw(y))},
+                                    {"numbers.npy", npy("<f4", "(" + count + ", " + length + ")", raw(numbers))},
                                     {"each.npy", npy("<i8", "(" + count + ", " + length + ", 1)", raw(each))},
                                     {"n.npy", npy("<i8", "(" + count + ",)", raw(n))}}));
   }
+
+  static constexpr const char* of_labels = "    - dense: 2\nloss: softmax_cross_entropy\nmetrics: [accuracy]\n";
+  static constexpr const char* of_numbers = "    - dense: 1\nloss: huber\nmetrics: [mean_absolute_error, r2]\n";
 
   setup::Setup setup(std::vector<std::string> set = {}, const std::string& targets = "y") const {
     const std::string config = R"(name: sequences
@@ -51,7 +57,8 @@ data:
   source: {npz: {file: )" + (folder_ / "a.npz") +
                                ", train: {inputs: x, targets: " + targets + R"(, lengths: n}}}
   batch_size: 8
-  bucket_by_length: 4
+  bucket_by_length: 4)" + (targets == "numbers" ? "\n  normalize_targets: auto" : "") +
+                               R"(
   validation: 0.1
 model:
   layers:
@@ -61,10 +68,8 @@ model:
     - gru: {features: 5}
     - dropout: 0.2
 )" + (targets == "y" ? "    - take: last\n" : "") +
-                               R"(    - dense: 2
-loss: softmax_cross_entropy
-metrics: [accuracy]
-optimizer: {adam: {}, learning_rate: 0.01}
+                               (targets == "numbers" ? of_numbers : of_labels) +
+                               R"(optimizer: {adam: {}, learning_rate: 0.01}
 train: {duration: 20 steps, log_every: 1 step}
 )";
     return setup_of_text(config, std::move(set));
@@ -81,7 +86,7 @@ const std::vector<std::vector<std::string>> bucket_variations = {
 
 TEST_CASE("a step trains on sequences at the shortest length that has them as at the whole one", "[train]") {
   const SequenceArchive archive;
-  for (const char* const targets : {"y", "each"}) {
+  for (const char* const targets : {"y", "each", "numbers"}) {
     for (const std::vector<std::string>& set : {bucket_variations[0], bucket_variations[1], bucket_variations[2]}) {
       setup::Setup setup = archive.setup(set, targets);
       REQUIRE(setup.shorter.size() == 3);
@@ -104,13 +109,14 @@ TEST_CASE("sequences of similar length leave the same bits with any workers, pro
     INFO((set.empty() ? "plain" : set.front()));
     std::vector<std::string> base = set;
     base.emplace_back("mesh.blocks=4");
-    setup::Setup setup = archive.setup(base);
+    const std::string targets = set.empty() ? "numbers" : "y";
+    setup::Setup setup = archive.setup(base, targets);
     setup.warnings.clear();
     const Trained expected = train_setup(setup);
     const auto with = [&](const std::string& more) {
       std::vector<std::string> all = base;
       all.push_back(more);
-      return train_setup(archive.setup(all));
+      return train_setup(archive.setup(all, targets));
     };
     CHECK(with("mesh.workers=3").same_bits(expected));
     CHECK(with("parallelism.fsdp={axis: devices, stage: 3}").parameters == expected.parameters);

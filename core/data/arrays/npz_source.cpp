@@ -111,7 +111,8 @@ Source Npz::open(const Opening& opening) const {
       std::vector<std::int32_t> found = lengths_of(of_inputs, whole);
       notes.push_back(describe_lengths(found, of_inputs.shape[1]));
       of_inputs = without_padding(of_inputs, found);
-      const bool of_positions = of_targets.shape == Shape{of_inputs.shape[0], of_inputs.shape[1]};
+      const Shape& shape = of_targets.shape;
+      const bool of_positions = shape.size() > 1 && shape[0] == of_inputs.shape[0] && shape[1] == of_inputs.shape[1];
       if (of_positions) of_targets = without_padding(of_targets, found);
       const auto dataset = make_dataset(std::move(of_inputs), of_targets, notes, opening.place, meaning);
       return with_lengths(dataset, std::move(found), opening.ignored_label.value_or(label_of_padding));
