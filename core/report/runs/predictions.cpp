@@ -215,8 +215,8 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
                                                   std::nullopt);
   const model::Model model = evaluation.model();
   const std::size_t classes = classes_of(model);
-  const bool is_of_numbers =
-      !model::is_classifier(model) && numel(model.output) == numel(evaluation.dataset().target().shape);
+  const bool is_of_numbers = !model::is_classifier(model) && !model.has_padded_numbers() &&
+                             numel(model.output) == numel(evaluation.dataset().target().shape);
   if (classes == 0 && !is_of_numbers) return std::nullopt;
   found.checkpoint = evaluation.checkpoint_name_of_all();
   found.input = evaluation.dataset().input();
