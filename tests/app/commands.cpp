@@ -226,7 +226,7 @@ TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[
   const TemporaryFolder folder;
   const std::string list = call({"init"}).out;
   for (const char* name : {"cnn", "fashion_mnist", "gpt", "gpt2", "gradient_averaging", "linear_regression", "resnet18",
-                           "resnet_fashion", "signals", "unet", "vit"}) {
+                           "resnet_fashion", "shops", "signals", "unet", "vit", "volumes"}) {
     CHECK(contains(list, "\n  " + std::string(name) + " "));
   }
   const std::string file = folder / "mine.yaml", schema = folder / "pmaptrain.schema.json";

@@ -51,6 +51,9 @@ TEST_CASE("every shipped config trains two steps and leaves a whole run folder",
                        {"--set", "data.source={synthetic_masks: {height: 16, width: 16, train: 40, test: 8}}", "--set",
                         "data.batch_size=8"});
     }
+    if (config.stem() == "volumes") {
+      arguments.insert(arguments.end(), {"--set", "data.source.synthetic_volumes.test=64"});
+    }
     const bool is_large = config.stem() == "resnet_fashion" || config.stem() == "vit";
     const bool is_fashion = config.stem() == "fashion_mnist" || is_large;
     if (config.stem() == "gpt2") continue;  // tests/app/gpt2.cpp has it

@@ -151,6 +151,44 @@ TEST_CASE("synthetic masks have each class, and brightness alone does not tell d
   CHECK_THROWS_AS(data::make_masks({65536, 65536, 1, 1, 0, 0.1}, 0, data::Split::train), Error);
 }
 
+TEST_CASE("synthetic volumes have solids of about the same volume, and brightness alone does not tell them", "[data]") {
+  data::SyntheticVolumes options;
+  options.noise = 0;
+  const auto train = data::make_volumes(options, 0, data::Split::train);
+  const auto read = [](const data::Dataset& dataset, std::int64_t index) {
+    std::pair<std::vector<std::uint8_t>, std::int32_t> one;
+    one.first.resize(dataset.input().bytes());
+    dataset.read(index, reinterpret_cast<std::byte*>(one.first.data()), reinterpret_cast<std::byte*>(&one.second));
+    return one;
+  };
+  CHECK(train->size() == 4000);
+  CHECK(train->input().shape == Shape{16, 16, 16, 1});
+  CHECK(train->label_range() == std::pair<std::int64_t, std::int64_t>{0, 2});
+  std::vector<double> counts(3), voxels(3), brightness(3);
+  for (std::int64_t i = 0; i < 600; ++i) {
+    const auto [values, label] = read(*train, i);
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    REQUIRE(*least < *most);
+    const auto at = static_cast<std::size_t>(label);
+    ++counts[at];
+    voxels[at] += static_cast<double>(std::count(values.begin(), values.end(), *most));
+    brightness[at] += *most;
+    // Nothing of the solid is cut off: it has a voxel of the surroundings on all sides, but for rounding.
+    CHECK(std::count(values.begin(), values.begin() + 256, *most) < 80);
+  }
+  for (std::size_t label = 0; label < 3; ++label) {
+    CHECK(counts[label] > 150);
+    CHECK(voxels[label] / counts[label] == Approx(voxels[0] / counts[0]).epsilon(0.1));
+    CHECK(brightness[label] / counts[label] == Approx(brightness[0] / counts[0]).epsilon(0.1));
+  }
+  const auto test = data::make_volumes(options, 0, data::Split::test);
+  CHECK(read(*train, 7) == read(*data::make_volumes(options, 0, data::Split::train), 7));
+  CHECK_FALSE(read(*train, 7) == read(*test, 7));
+  CHECK_FALSE(read(*train, 7) == read(*data::make_volumes(options, 1, data::Split::train), 7));
+  CHECK(read(*data::make_volumes({5, 7, 4, 9, 0, 0.1}, 0, data::Split::train), 3).first.size() == 140);
+  CHECK_THROWS_AS(data::make_volumes({65536, 65536, 4, 1, 0, 0.1}, 0, data::Split::train), Error);
+}
+
 TEST_CASE("synthetic sizes out of range are refused before memory is taken", "[data]") {
   const auto refuse = [](data::SyntheticImages o) { data::make_images(o, 0, data::Split::train); };
   data::SyntheticImages huge;

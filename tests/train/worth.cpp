@@ -274,6 +274,8 @@ TEST_CASE("shipped configs, run to their end, are told nothing", "[train]") {
              "data.batch_size=32", "train.duration=6 epochs"};
     } else if (config == "fashion_mnist.yaml") {
       set = {"data.limit={train: 2000, test: 500}", "data.batch_size=64", "train.duration=2 epochs"};
+    } else if (config == "volumes.yaml") {
+      set = {"data.source={synthetic_volumes: {depth: 8, height: 8, width: 8, train: 800, test: 100}}"};
     } else if (config == "unet.yaml") {
       set = {"data.source={synthetic_masks: {height: 16, width: 16, train: 400, test: 100}}"};
     }

@@ -16,7 +16,7 @@ namespace pmaptrain::data {
 const std::vector<declare::AnyKind>& family(declare::Tag<SourceKind>) {
   static const auto all =
       declare::kinds_of<SourceKind, FashionMnist, Idx, Npz, Csv, Libsvm, ImageFolder, ImageMasks, Cifar10, TextFiles,
-                        SyntheticLinear, SyntheticImages, SyntheticMasks, SyntheticSignals, Values>();
+                        SyntheticLinear, SyntheticImages, SyntheticMasks, SyntheticVolumes, SyntheticSignals, Values>();
   return all;
 }
 

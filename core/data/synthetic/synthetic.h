@@ -39,6 +39,16 @@ struct SyntheticMasks {
   Source open(const Opening& opening) const;
 };
 
+struct SyntheticVolumes {
+  static constexpr bool is_drawn = true;
+  std::int64_t depth = 16, height = 16, width = 16;
+  std::int64_t train = 4000, test = 1000;
+  double noise = 0.2;
+
+  static Declaration<SyntheticVolumes> declaration();
+  Source open(const Opening& opening) const;
+};
+
 struct SyntheticSignals {
   static constexpr bool is_drawn = true;
   std::int64_t positions = 64;
@@ -71,6 +81,10 @@ std::shared_ptr<const Dataset> make_images(const SyntheticImages& options, std::
 // An image has two to four discs and rectangles of random size, place and brightness; the later cover the earlier. The
 // brightness does not tell the class. Noise as in make_images().
 std::shared_ptr<const Dataset> make_masks(const SyntheticMasks& options, std::uint64_t seed, Split split);
+
+// Volumes u8[depth,height,width,1] with uniform labels 0 to 2: a ball, a box or an octahedron of the same mean volume,
+// of random size, place and brightness. Noise as in make_images().
+std::shared_ptr<const Dataset> make_volumes(const SyntheticVolumes& options, std::uint64_t seed, Split split);
 
 // Signals f32[positions,1] with uniform labels k of 0 to classes - 1: sin(2π · ((k + 1) / (2 · (classes + 1)) · t +
 // phase) with a random phase, plus normal noise. With `shortest` the lengths are uniform, and behind them are zeros.
