@@ -70,13 +70,24 @@ void append(const Call<ops::Reshape>& call) {
 
 void append(const Call<ops::Transpose>& call) { call.set(transposed(call.graph(), call.name(), call.op.permutation)); }
 
-// Sizes of 1, along which operators on elements repeat their operands by themselves.
+bool is_reshaped(const Program& program, Value value) {
+  return std::any_of(program.equations.begin(), program.equations.end(), [&](const Equation& reader) {
+    return reader.op.as<ops::Reshape>() != nullptr && reader.operands.front() == value;
+  });
+}
+
+// Sizes of 1, along which operators on elements repeat their operands by themselves. Others take what is repeated.
 void append(const Call<ops::Broadcast>& call) {
-  Sizes added;
+  Sizes added, sizes(call.op.shape.size(), 1);
   for (std::int64_t d = 0; d < std::ssize(call.op.shape); ++d) {
-    if (std::find(call.op.dims.begin(), call.op.dims.end(), d) == call.op.dims.end()) added.push_back(d);
+    if (std::find(call.op.dims.begin(), call.op.dims.end(), d) != call.op.dims.end()) continue;
+    added.push_back(d);
+    sizes[static_cast<std::size_t>(d)] = call.op.shape[static_cast<std::size_t>(d)];
   }
-  call.set(call.graph().node("Unsqueeze", {call.name(), call.graph().integers(added)}));
+  onnx::Graph& graph = call.graph();
+  const std::string view = graph.node("Unsqueeze", {call.name(), graph.integers(added)});
+  const bool repeats = is_reshaped(call.to.program(), call.equation.results.front());
+  call.set(repeats ? graph.node("Expand", {view, graph.integers(sizes)}) : view);
 }
 
 // What ends with sequences of any length is counted from their end.

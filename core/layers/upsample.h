@@ -34,16 +34,16 @@ inline Value shifted(Builder& b, Value x, std::size_t dim, int by) {
 }
 
 // Dimension `dim` `scale` times as large. The centre of element i of n is at (i + 1/2) / n of both, as in
-// jax.image.resize and in PyTorch without align_corners. `bilinear` is linear between two centres, and constant beyond
-// the first and the last one.
-inline Value upsampled(Builder& b, Value x, std::size_t dim, std::int64_t scale, UpsampleMethod method) {
+// jax.image.resize and in PyTorch without align_corners. It is linear between two centres, and constant beyond the
+// first and the last one.
+inline Value upsampled(Builder& b, Value x, std::size_t dim, std::int64_t scale) {
   Shape shape = b.type(x).shape, apart = shape;
   apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(dim) + 1, 1);
   std::vector<Value> parts;
   for (std::int64_t k = 0; k < scale; ++k) {
     const double offset = (static_cast<double>(k) + 0.5) / static_cast<double>(scale) - 0.5;  // from the centre
     Value part = x;
-    if (method == UpsampleMethod::bilinear && offset != 0) {
+    if (offset != 0) {
       const Value neighbour = mul(b, shifted(b, x, dim, offset > 0 ? 1 : -1), std::abs(offset));
       part = add(b, mul(b, x, 1 - std::abs(offset)), neighbour);
     }
@@ -52,6 +52,21 @@ inline Value upsampled(Builder& b, Value x, std::size_t dim, std::int64_t scale,
   const Value together = b.emit(ops::Concatenate{static_cast<std::int64_t>(dim) + 1}, parts);
   shape[dim] *= scale;
   return b.emit(ops::Reshape{std::move(shape)}, {together});
+}
+
+// Each element `scale` times along each dimension but those of examples and channels.
+inline Value repeated_around(Builder& b, Value x, std::int64_t scale) {
+  const Shape from = b.type(x).shape;
+  Shape apart{from.front()}, shape = from;
+  std::vector<std::int64_t> dims{0};
+  for (std::size_t d = 1; d + 1 < from.size(); ++d) {
+    dims.push_back(std::ssize(apart));
+    apart.insert(apart.end(), {from[d], scale});
+    shape[d] *= scale;
+  }
+  dims.push_back(std::ssize(apart));
+  apart.push_back(from.back());
+  return b.emit(ops::Reshape{std::move(shape)}, {b.emit(ops::Broadcast{std::move(apart), std::move(dims)}, {x})});
 }
 
 struct Upsample {
@@ -93,8 +108,9 @@ struct Upsample {
       Builder& b = call.b;
       const DType dtype = b.type(x).dtype;
       if (method == UpsampleMethod::bilinear) x = cast(b, x, storage);  // rounded once
+      if (method == UpsampleMethod::nearest) return repeated_around(b, x, scale);
       const std::size_t channels = b.type(x).shape.size() - 1;
-      for (std::size_t d = 1; d < channels; ++d) x = upsampled(b, x, d, scale, method);
+      for (std::size_t d = 1; d < channels; ++d) x = upsampled(b, x, d, scale);
       return cast(b, x, dtype);
     };
     return layer;
