@@ -208,6 +208,14 @@ TEST_CASE("steps of the shipped configs are short enough on a GPU to go together
   CHECK(group("linear_regression.yaml", {}) == 16);
   CHECK(group("cnn.yaml", {}) == 8);
   CHECK(group("cnn.yaml", {"data.batch_size=4096"}) == 1);  // a step takes milliseconds
+  // Each position is two launches, forward and backward.
+  const std::string rnn = "model.layers=[{lstm: {features: 8, return: last}}, {dense: 4}]";
+  const auto of_positions = [&](const std::string& number) {
+    return group("signals.yaml",
+                 {rnn, "data.bucket_by_length=null", "data.source.synthetic_signals.positions=" + number});
+  };
+  CHECK(of_positions("17") > 1);
+  CHECK(of_positions("200") == 1);
 }
 
 }  // namespace pmaptrain::testing

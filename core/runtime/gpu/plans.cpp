@@ -12,6 +12,16 @@
 namespace pmaptrain::gpu {
 namespace {
 
+// The calls of a step. A kernel of several commands, such as that of a recurrence, counts as so many.
+std::int64_t calls_of_step(const Plan& plan) {
+  double more = 0;
+  for_each_of<Launch>(plan.commands, [&](const Launch& launch, double times) {
+    const std::size_t commands = make_gpu_kernel(launch.equation->op, request_of(plan, launch)).commands.size();
+    if (commands > 1) more += times * static_cast<double>(commands - 1);
+  });
+  return calls_of(plan.commands) + static_cast<std::int64_t>(more);
+}
+
 // The number of steps that are recorded together as one graph. A launch of a graph costs the host some microseconds,
 // which is as long as a short step takes. A step counts as short if it has few calls, because recording takes time and
 // memory, and if its batch and temporaries can be read and written in about a millisecond. If each step has its own
@@ -19,7 +29,7 @@ namespace {
 int group_of(const Plan& plan, const Entry& entry, std::int64_t members, std::int64_t batches) {
   constexpr std::int64_t most = 16, most_calls = 400;
   constexpr std::size_t most_bytes = std::size_t{512} << 20, most_copied = std::size_t{1} << 20;
-  const std::int64_t calls = calls_of(plan.commands) * members;
+  const std::int64_t calls = calls_of_step(plan) * members;
   const std::size_t read = product_of(plan.batch_bytes, static_cast<std::size_t>(batches));
   const std::size_t copied = entry.batches == 1 ? 0 : read, used = sum_of(read, plan.transient_bytes);
   const auto is_short = [&](std::int64_t group) {
