@@ -323,12 +323,16 @@ def check_lengths(check):
         config = config.replace("LOSS", "softmax_cross_entropy").replace("DATA", "remainder: drop")
         run = check.train(f"lengths, {name}", config)
         check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, CLASSES)
-    numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, (40, 9)), n=n)
+    numbers = (x[..., None] - 10.0 * numpy.arange(5)).astype(numpy.float32)
+    numpy.savez(check.folder / "data.npz", x=x, y=random.integers(0, 5, (40, 9)), numbers=numbers, n=n)
     for name, layers in POSITIONS.items():
         config = ARRAYS.replace("[x, TARGETS]", "{inputs: x, targets: y, lengths: n}").replace("LAYERS", layers)
         config = config.replace("LOSS", "softmax_cross_entropy").replace("DATA", "remainder: drop")
         run = check.train(f"positions, {name}", config)
         check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, CLASSES)
+        config = config.replace("softmax_cross_entropy", "huber").replace("targets: y", "targets: numbers")
+        run = check.train(f"numbers, {name}", config.replace("remainder: drop", "normalize_targets: auto"))
+        check.compare(run, check.folder / "inputs.npz", {"inputs": other.astype(numpy.int32), "lengths": n}, NUMBERS)
 
 
 def check_tables(check):
