@@ -15,6 +15,10 @@ pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 add_library(xxhash ALIAS PkgConfig::xxhash)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 add_library(hwloc ALIAS PkgConfig::hwloc)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+add_library(pcre2 ALIAS PkgConfig::pcre2)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+add_library(utf8proc ALIAS PkgConfig::utf8proc)
 
 # Inflates whole files in less than half of zlib's time; without it zlib does it all.
 pkg_check_modules(libdeflate IMPORTED_TARGET libdeflate)

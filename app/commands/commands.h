@@ -27,6 +27,7 @@ int command_sweep(CommandArguments arguments, const Streams& streams);
 int command_devices(CommandArguments arguments, const Streams& streams);
 int command_preflight(CommandArguments arguments, const Streams& streams);
 int command_init(CommandArguments arguments, const Streams& streams);
+int command_tokenize(CommandArguments arguments, const Streams& streams);
 int command_schema(CommandArguments arguments, const Streams& streams);
 int command_completion(CommandArguments arguments, const Streams& streams);
 int command_help(CommandArguments arguments, const Streams& streams);

@@ -43,6 +43,8 @@ constexpr auto all_commands = std::to_array<Command>({
     {"preflight", "preflight [CONFIG]", "check the processes of a launcher, and the links between them",
      command_preflight, "", true},
     {"init", "init [NAME] [FILE]", "write a commented example config; without NAME list them", command_init},
+    {"tokenize", "tokenize train|encode|decode|show", "make a tokenizer from texts; texts to ids, and back",
+     command_tokenize, "train encode decode show"},
     {"schema", "schema", "print the JSON Schema of a config, for editors", command_schema},
     {"completion", "completion bash|zsh|fish", "print a script for a shell that completes command lines",
      command_completion},

@@ -8,6 +8,8 @@ using Json = nlohmann::ordered_json;
 
 Json parse_json(std::string_view text) { return Json::parse(text); }
 
+nlohmann::json parse_unordered_json(std::string_view text) { return nlohmann::json::parse(text); }
+
 Json parse_members(std::string_view text, const std::function<bool(const std::string&)>& keeps) {
   return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
     const bool is_member = event == Json::parse_event_t::key && depth == 1;

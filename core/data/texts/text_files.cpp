@@ -122,19 +122,11 @@ void end_document(const TextFiles& text, TokenStore& to) {
   if (last != *text.end_token) to.append_token(*text.end_token);
 }
 
-void read_lines(const TextFile& file, const TextFiles& text, TokenStore& to) {
-  if (text.tokens == Tokens::uint16) {
-    fail_data(fmt::format("'{}' has texts, by its name, and tokens: uint16 takes files of tokens", file.path),
-              "tokens: bytes trains on the bytes of the texts; or write their tokens to files");
-  }
-  TextStream stream(file);
-  JsonLines lines([&](std::span<std::byte> out) { return stream.read(out); }, file.path,
-                  text.field.value_or(std::string(default_field)));
-  while (const std::optional<std::string> document = lines.next()) {
-    to.append(std::as_bytes(std::span(*document)));
-    end_document(text, to);
-  }
-  stream.check_intact();
+void check_is_text(const TextFile& file, Tokens tokens) {
+  if (!file.is_lines || tokens == Tokens::bytes) return;
+  fail_data(fmt::format("'{}' has texts, by its name, and tokens: {} takes files of tokens", file.path,
+                        declare::word_of(tokens)),
+            "tokens: bytes trains on the bytes of the texts; or write their tokens to files");
 }
 
 }  // namespace
@@ -162,10 +154,40 @@ std::vector<TextFile> list_text_files(const TextFiles::Files& paths) {
   return found;
 }
 
+void each_document(const TextFile& file, const std::optional<std::string>& field,
+                   const std::function<void(std::string_view document)>& take) {
+  if (file.is_plain()) {
+    const Bytes bytes = bytes_of_file(file);
+    take(as_chars(bytes.view()));
+    bytes.check_intact();
+    return;
+  }
+  TextStream stream(file);
+  if (file.is_lines) {
+    JsonLines lines([&](std::span<std::byte> out) { return stream.read(out); }, file.path,
+                    field.value_or(std::string(default_field)));
+    while (const std::optional<std::string> document = lines.next()) take(*document);
+  } else {
+    constexpr std::size_t at_once = std::size_t{1} << 20;
+    std::string whole;
+    for (std::size_t size = 0, count = at_once; count == at_once; size += count) {
+      whole.resize(size + at_once);
+      count = stream.read(std::as_writable_bytes(std::span(whole)).subspan(size));
+      whole.resize(size + count);
+    }
+    take(whole);
+  }
+  stream.check_intact();
+}
+
 void read_text_file(const TextFile& file, const TextFiles& text, bool maps, TokenStore& to) {
   const std::size_t before = to.bytes(), width = bytes_of(text.tokens);
+  check_is_text(file, text.tokens);
   if (file.is_lines) {
-    read_lines(file, text, to);
+    each_document(file, text.field, [&](std::string_view document) {
+      to.append(std::as_bytes(std::span(document)));
+      end_document(text, to);
+    });
   } else if (file.is_plain()) {
     Bytes bytes = maps ? map_file(file.path) : bytes_of_file(file);
     check_whole_tokens(file, bytes.size(), width);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,11 @@ std::vector<TextFile> list_text_files(const TextFiles::Files& paths);
 // folders, whose text is taken as it is. Throws Error (data) for what is no text: other formats, text in UTF-16, a JSON
 // document that the config names; with 16-bit tokens, for text, for wider tokens, and for a header before them.
 void look_into(std::vector<TextFile>& files, const TextFiles& text, std::vector<std::string>& notes);
+
+// Calls `take` with each document of a file: the file, or of JSON lines the field of each line, "text" unless it is
+// given. Throws Error (data) for what is no gzip or no JSON.
+void each_document(const TextFile& file, const std::optional<std::string>& field,
+                   const std::function<void(std::string_view document)>& take);
 
 // Appends the documents of a file, each with the end token after it: the file, or of JSON lines each line. A file of
 // 16-bit tokens that ends with the end token already gets no other one. With `maps`, a plain file stays mapped. Throws
