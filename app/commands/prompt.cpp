@@ -22,6 +22,7 @@
 #include "core/evaluate/generator.h"
 #include "core/evaluate/prediction_file.h"
 #include "core/spec/load.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -57,10 +58,12 @@ evaluate::Sampling sampling_of(const PromptOptions& options, std::uint64_t seed)
   return sampling;
 }
 
+// What continues, and what its tokens are.
 struct Prompt {
   std::string bytes;
   data::Tokens tokens = data::Tokens::bytes;
-  bool are_numbers() const { return tokens == data::Tokens::uint16; }
+  const tokenizers::Tokenizer* tokenizer = nullptr;  // of a text; null: bytes, or tokens as a file has them
+  bool are_numbers() const { return tokenizer == nullptr && tokens != data::Tokens::bytes; }
 };
 
 // The file of --prompt @FILE.
@@ -79,25 +82,33 @@ data::Bytes map_prompt(const std::string& text) {
 }
 
 // A text as it is given to --prompt. @@ stands for an @ at its beginning.
-Prompt read_prompt(const std::string& text, data::Tokens tokens) {
+Prompt read_prompt(const std::string& text, data::Tokens tokens, const tokenizers::Tokenizer* tokenizer) {
   const bool is_escaped = text.starts_with("@@");
-  Prompt prompt{is_escaped ? text.substr(1) : text, tokens};
+  Prompt prompt{is_escaped ? text.substr(1) : text, tokens, tokenizer};
+  const std::size_t width = data::bytes_of(tokens);
   if (text.starts_with('@') && !is_escaped) {
     const data::Bytes file = map_prompt(text);
     prompt.bytes.assign(reinterpret_cast<const char*>(file.data()), file.size());
     file.check_intact();
-    if (prompt.bytes.size() % data::bytes_of(tokens) != 0) {
-      fail_data("'" + text.substr(1) + "' has an odd number of bytes; it holds tokens of 16 bits",
+    if (prompt.are_numbers() && prompt.bytes.size() % width != 0) {
+      fail_data(fmt::format("'{}' has {} bytes, which are no whole tokens of {} bits", text.substr(1),
+                            prompt.bytes.size(), 8 * width),
                 "write it as the files of data.source.text are written");
     }
   } else if (prompt.are_numbers()) {
-    fail_option("--prompt", text, "this model takes tokens of 16 bits, which a text does not say",
-                "--prompt @FILE reads a file of such tokens, in little-endian order");
+    fail_option("--prompt", text,
+                fmt::format("this model takes tokens of {} bits, which a text does not say", 8 * width),
+                "--prompt @FILE reads a file of such tokens, in little-endian order; with --set "
+                "'data.tokenizer.file=tokenizer.json' the tokenizer that made them reads the text");
   }
   return prompt;
 }
 
 std::vector<std::int32_t> tokens_of(const Prompt& prompt) {
+  if (prompt.tokenizer != nullptr) {
+    const std::vector<tokenizers::Id> ids = tokenizers::Encoder(*prompt.tokenizer).encode(prompt.bytes, false);
+    return {ids.begin(), ids.end()};
+  }
   std::vector<std::int32_t> tokens(prompt.bytes.size() / data::bytes_of(prompt.tokens));
   data::decode_tokens(std::as_bytes(std::span(prompt.bytes)), prompt.tokens,
                       reinterpret_cast<std::byte*>(tokens.data()));
@@ -146,15 +157,24 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
   if (!checkpoint && generator.checkpoint() != "best") {
     print_notes(notes_of_default(config.config, chosen, {generator.checkpoint()}), streams);
   }
-  const Prompt prompt = read_prompt(*options.prompt, loaded.spec.data.source.as<data::TextFiles>()->tokens);
+  const Prompt prompt =
+      read_prompt(*options.prompt, loaded.spec.data.source.as<data::TextFiles>()->tokens, generator.tokenizer());
   const std::vector<std::int32_t> tokens = tokens_of(prompt);
+  std::optional<tokenizers::StreamDecoder> decoder;
+  if (prompt.tokenizer != nullptr) {
+    const std::vector<tokenizers::Id> ids(tokens.begin(), tokens.end());
+    decoder.emplace(*prompt.tokenizer, ids);
+  }
   bool is_first = true;
   const bool is_terminal = display::text_columns(streams.out_fd) > 0;
   const auto flush = [&] {
     if (!streams.out.flush()) throw evaluate::StreamRefused();
   };
   const auto write = [&](std::int32_t token) {
-    if (prompt.are_numbers()) {
+    if (decoder) {
+      const std::string text = decoder->next(static_cast<tokenizers::Id>(token));
+      streams.out << (is_terminal ? printable(text) : text);
+    } else if (prompt.are_numbers()) {
       streams.out << (is_first ? "" : " ") << token;
     } else {
       // A model may write any byte, and a terminal obeys some.
@@ -179,6 +199,7 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
       if (!prompt.are_numbers()) streams.out << prompt.bytes;
       flush();
       signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
+      if (decoder) streams.out << decoder->rest();
       streams.out << "\n";
       flush();
     } catch (const evaluate::StreamRefused&) {  // main() tells a failure from a reader that went away

@@ -25,6 +25,7 @@
 #include "core/run/checkpoint.h"
 #include "core/run/records/final_report.h"
 #include "core/run/records/records.h"
+#include "core/run/token_cache.h"
 #include "core/setup/initialize.h"
 #include "core/setup/make_setup.h"
 #include "core/train/changes.h"
@@ -338,6 +339,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (!first.is_alone() && loaded.spec.model.initial_from) {
       initial = std::make_shared<setup::InitialFile>(setup::open_initial_file(loaded.spec.model, first));
     }
+    loaded.spec.data.token_cache = run::tokens_beside(std::filesystem::absolute(session.run_dir).parent_path());
     setup::Setup setup =
         resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
                : setup::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));

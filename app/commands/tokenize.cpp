@@ -29,7 +29,7 @@
 #include "core/base/wrap.h"
 #include "core/data/file.h"
 #include "core/data/texts/text_files.h"
-#include "core/data/tokenizer_file.h"
+#include "core/data/tokenizer.h"
 #include "core/run/files/file_writer.h"
 #include "core/tokenizers/file.h"
 #include "core/tokenizers/tokenizer.h"
@@ -111,7 +111,8 @@ int train(CommandArguments arguments, const Streams& streams) {
   a.integer("--size", "N", 1, size, "the number of tokens; default: 8192");
   a.text("--output", "FILE", output, "the file to write");
   a.word(
-      "--style", {"llama3", "gpt2", "llama2"}, [&](std::size_t i) {
+      "--style", {"llama3", "gpt2", "llama2"},
+      [&](std::size_t i) {
         training.style = std::array{tokenizers::Style::llama3, tokenizers::Style::gpt2, tokenizers::Style::llama2}[i];
       },
       "whose way of dividing texts it has: bytes and the regular expression of Llama 3 (default) or GPT-2; or "
@@ -284,7 +285,8 @@ int decode(CommandArguments arguments, const Streams& streams) {
   add_tokenizer_to(a, path);
   a.word(
       "--tokens", {"text", "uint16", "uint32"}, [&](std::size_t i) { stored = static_cast<Stored>(i); },
-      "how the files have ids: as numbers, separated by spaces (default), or as `tokenize encode --output` writes them");
+      "how the files have ids: as numbers, separated by spaces (default), or as `tokenize encode --output` writes "
+      "them");
   a.flag("--special-tokens", special, "also write special tokens, such as <|endoftext|>");
   if (!a.parse(arguments, streams)) return 0;
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(path, "decode");

@@ -18,6 +18,10 @@
 #include "core/data/channels.h"
 #include "core/data/encoding.h"
 
+namespace pmaptrain::tokenizers {
+class Tokenizer;
+}  // namespace pmaptrain::tokenizers
+
 namespace pmaptrain::data {
 
 using pmaptrain::Field;
@@ -129,7 +133,8 @@ struct Source {
   std::vector<Diagnostic> warnings;        // of splits on which a measurement means less than it seems to
   std::vector<std::string> empty_folders;  // of images: those of classes that have none for training
   Encoding encoding;
-  std::optional<Channels> channels;  // of npz, where `auto` was decided
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;  // of texts; null where bytes are tokens
+  std::optional<Channels> channels;                        // of npz, where `auto` was decided
   // Of a table that is divided by groups: the group of each example of the training split.
   std::shared_ptr<const std::vector<std::uint32_t>> groups;
   // Completes the encoding by what only the examples tell that are trained on, without those that are kept aside.

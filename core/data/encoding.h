@@ -45,6 +45,7 @@ struct Encoding {
   bool wide_inputs = false, wide_targets = false;
   // For `class_weights: balanced`: weights of the classes 0, 1, ...; else empty.
   std::vector<double> class_weights;
+  std::string tokenizer;  // of texts, as hash_of() has it; empty where bytes are tokens
   // Rows and files that `on_error: skip` left out.
   struct Skipped {
     std::string split;

@@ -17,6 +17,9 @@
 
 namespace pmaptrain::data {
 
+class TokenCache;
+class TokenizerRules;
+
 struct Opening {
   std::uint64_t seed = 0;
   std::int64_t devices = 1;
@@ -32,6 +35,8 @@ struct Opening {
   bool numbers_categories = false;                 // of a table one number each: Encoding::Column::numbered
   bool names_classes = false;                      // numbers of a table that are no labels are classes
   std::optional<ColumnName> group = {};            // by which a table is divided
+  const TokenizerRules* tokenizer = nullptr;       // of texts; null: bytes
+  TokenCache* token_cache = nullptr;               // of encoded texts; null: none is kept
 
   bool wants(Split split) const { return !only || *only == split || (needs_train && split == Split::train); }
 };

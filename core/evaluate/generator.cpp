@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/data/texts/text_source.h"
 #include "core/evaluate/trained_members.h"
+#include "core/input/open.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
 #include "core/setup/looking_ahead.h"
@@ -15,6 +16,7 @@
 #include "core/setup/programs.h"
 #include "core/setup/restore.h"
 #include "core/setup/setup.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::evaluate {
 namespace {
@@ -67,10 +69,14 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   check_continues_texts(spec, model);
   positions_ = model.input.shape.front();
   const auto& text = *spec.data.source.as<data::TextFiles>();
-  end_token_ = text.end_token;
+  tokenizer_ = input::tokenizer_of(loaded.spec.data, state.encoding);
+  end_token_ = text.end_id(tokenizer_.get());
   outputs_ = model.output.back();
   vocabulary_ = std::min(outputs_, model::first_layer(model.layers)->parameters.front().shape.front());
-  if (text.tokens == data::Tokens::bytes) vocabulary_ = std::min<std::int64_t>(vocabulary_, 256);
+  const std::int64_t kinds = tokenizer_ != nullptr                ? tokenizer_->size()
+                             : text.tokens == data::Tokens::bytes ? 256
+                                                                  : vocabulary_;
+  vocabulary_ = std::min(vocabulary_, kinds);
 
   // Attention keeps keys and values of the positions before; other layers would have to read them again.
   const auto reads_before = [](const layers::Layer& layer) { return layer.kind->reads_before(); };

@@ -15,6 +15,10 @@
 #include "core/runtime/backend.h"
 #include "core/spec/load.h"
 
+namespace pmaptrain::tokenizers {
+class Tokenizer;
+}  // namespace pmaptrain::tokenizers
+
 namespace pmaptrain::evaluate {
 
 // How many of the first of `size` tokens a model of so many positions no longer sees: once there are more than
@@ -32,6 +36,9 @@ class Generator {
   std::int64_t positions() const { return positions_; }
   // The number of tokens that the model reads and writes: the rows of its table, or its outputs if these are fewer.
   std::int64_t vocabulary() const { return vocabulary_; }
+
+  // Of texts; null where bytes or numbers are tokens.
+  const tokenizers::Tokenizer* tokenizer() const { return tokenizer_.get(); }
 
   // Throws Error (usage) for an empty prompt, or a token that the model does not know.
   void check(std::span<const std::int32_t> prompt) const;
@@ -54,6 +61,7 @@ class Generator {
   std::string checkpoint_;
   std::int64_t positions_ = 0, outputs_ = 0, vocabulary_ = 0;
   std::optional<std::int64_t> end_token_;
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer_;
   std::unique_ptr<Module> module_;
   bool has_memory_ = false;              // whether all that layers read of positions before is in the module
   std::vector<std::int32_t> in_memory_;  // the tokens whose keys and values are in the module, from position 0 on

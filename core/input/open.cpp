@@ -19,6 +19,7 @@
 #include "core/data/texts/text_source.h"
 #include "core/input/divide.h"
 #include "core/input/held_out.h"
+#include "core/spec/run_format.h"
 
 namespace pmaptrain::input {
 namespace {
@@ -91,6 +92,13 @@ std::int64_t count_of_labels(const data::Dataset& train, const spec::DataSpec& s
   return counts.empty() ? 0 : std::max<std::int64_t>(0, std::int64_t{counts.rbegin()->first} + 1);
 }
 
+void check_tokenizer(const std::string& hash, const data::Encoding& run, const spec::DataSpec& spec) {
+  if (hash == run.tokenizer) return;
+  throw Error(ExitStatus::data,
+              Diagnostic{"data", spec.source_place, "data.tokenizer is not the one that the run was trained with",
+                         fmt::format("a run folder keeps it as {}", spec::kept_tokenizer)});
+}
+
 // Completes the encoding from the training split, after data.validation and data.limit are applied, or from `known`.
 void learn(data::Source& source, const spec::DataSpec& spec, const data::Encoding* known, bool exact) {
   if (known != nullptr) {
@@ -104,6 +112,7 @@ void learn(data::Source& source, const spec::DataSpec& spec, const data::Encodin
                              "use data with the classes that the run was trained on, in their order",
                              {}});
     }
+    check_tokenizer(source.encoding.tokenizer, *known, spec);
     source.encoding = *known;
     return;
   }
@@ -180,6 +189,8 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   opening.ignored_label = spec.ignored_label;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
+  if (spec.tokenizer) opening.tokenizer = spec.tokenizer.operator->();
+  opening.token_cache = spec.token_cache.get();
   data::Source source = at_files(spec, [&] { return spec.source->open(opening); });
   if (source.train)
     augment::check_augment(spec.augment, source.train->input(), source.train->target(), spec.ignored_label);
@@ -217,6 +228,20 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   source.groups.reset();
   source.description = describe(source, spec.source->name(), has_split(spec, data::Split::test));
   return source;
+}
+
+std::shared_ptr<const tokenizers::Tokenizer> tokenizer_of(const spec::DataSpec& spec, const data::Encoding& encoding) {
+  if (!spec.tokenizer || encoding.tokenizer.empty()) return nullptr;
+  const auto is_gone = [&](const auto&) {
+    throw Error(
+        ExitStatus::data,
+        Diagnostic{"data", spec.source_place,
+                   fmt::format("the run folder has no {}, which has the words of its tokenizer", spec::kept_tokenizer),
+                   "copy it from where the run was trained"});
+  };
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer = spec.tokenizer->open(is_gone);
+  check_tokenizer(data::hash_of(*tokenizer), encoding, spec);
+  return tokenizer;
 }
 
 data::Sampler training_sampler(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t examples) {

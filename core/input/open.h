@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "core/data/dataset.h"
@@ -26,6 +27,10 @@ bool has_split(const spec::DataSpec& spec, data::Split split);
 data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t devices,
                   std::optional<data::Split> only = std::nullopt, const data::Encoding* known = nullptr,
                   const data::Encoding* continued = nullptr);
+
+// The tokenizer of a run, whose encoding is given; null where bytes are tokens. Throws Error (data) if it is not that
+// with which the run was trained, or is gone.
+std::shared_ptr<const tokenizers::Tokenizer> tokenizer_of(const spec::DataSpec& spec, const data::Encoding& encoding);
 
 // The order of the training examples: shuffled, unless the config has `shuffle: false` or `batch_size: all`. With one
 // batch of all examples, shuffling does not change the gradient, and file order allows the loader to reuse the batch.

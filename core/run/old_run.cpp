@@ -16,8 +16,8 @@ namespace pmaptrain::run {
 namespace {
 
 constexpr std::string_view checkpoints = "checkpoints";
-constexpr std::array<std::string_view, 6> written = {checkpoints,     tensorboard_folder, "summary.json",
-                                                     "metrics.jsonl", "log.txt",          "threshold.json"};
+constexpr std::array<std::string_view, 6> written = {checkpoints, tensorboard_folder, "summary.json",  "metrics.jsonl",
+                                                     "log.txt",   "threshold.json",   "tokenizer.json"};
 
 bool is_checkpoint(const std::string& name) {
   return name == "last" || name == "best" || name.starts_with(".tmp-") || name.starts_with(".old-") ||

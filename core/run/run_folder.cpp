@@ -225,7 +225,7 @@ void RunFolder::adopt() {
   if (found.marker) take_marker();
 }
 
-void RunFolder::begin(std::string_view config) {
+void RunFolder::begin(std::string_view config, const std::optional<std::string>& tokenizer) {
   if (!options_.writes) return;
   bool made_folder = false, made_marker = false;
   try {
@@ -239,6 +239,7 @@ void RunFolder::begin(std::string_view config) {
     } else {
       replace_old(config);
     }
+    if (tokenizer) write_whole(place(std::string(spec::kept_tokenizer)), *tokenizer);
     upgrade_marker();
   } catch (const Error& error) {
     if (made_marker) file_system().unlink_at(directory_.fd(), marker_name);  // while this holds its lock

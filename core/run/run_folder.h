@@ -53,11 +53,11 @@ class RunFolder {
   static RunFolder claim(const std::filesystem::path& dir, const RunFolderOptions& options);
 
   // Creates the folder and its parents and locks it, or removes what pmaptrain wrote in it before; then writes
-  // config.yaml. A run that is continued keeps its files, except for summary.json, the lines of metrics.jsonl after the
-  // checkpoint, and what a killed process left unfinished; its links lead to its checkpoints again. On failure throws
-  // Error and restores the folder: resource if it cannot be written or another process writes there by now; usage if it
-  // exists by now.
-  void begin(std::string_view config);
+  // config.yaml, and tokenizer.json where the run has a tokenizer. A run that is continued keeps its files, except for
+  // summary.json, the lines of metrics.jsonl after the checkpoint, and what a killed process left unfinished; its links
+  // lead to its checkpoints again. On failure throws Error and restores the folder: resource if it cannot be written or
+  // another process writes there by now; usage if it exists by now.
+  void begin(std::string_view config, const std::optional<std::string>& tokenizer = std::nullopt);
 
   // If false, another process writes the folder: functions that would change or check it do nothing.
   bool writes() const { return options_.writes; }

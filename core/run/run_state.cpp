@@ -144,6 +144,7 @@ void for_each_field(Is<data::Encoding> auto& encoding, Visit&& visit) {
   visit("wide_inputs", encoding.wide_inputs, Presence::newer);
   visit("wide_targets", encoding.wide_targets, Presence::newer);
   visit("class_weights", encoding.class_weights, Presence::newer);
+  visit("tokenizer", encoding.tokenizer, Presence::newer);
   visit("skipped", encoding.skipped, Presence::newer);
 }
 

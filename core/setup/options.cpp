@@ -61,7 +61,7 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
     }
   }
   if (const auto* const text = of_data.source.as<data::TextFiles>()) {
-    options.text_tokens = text->tokens == data::Tokens::bytes ? 256 : 65536;
+    options.text_tokens = target.tokens > 0 ? target.tokens : 65536;
   }
   for (const data::Encoding::Column& column : encoding.columns) {
     options.columns.push_back({column.name, std::ssize(column.categories)});

@@ -72,16 +72,17 @@ void check_tokens(const model::Model& model, const data::Dataset& split, const P
     notes.push_back("the table is that of layer '" + table.name + "', " + table.place.file + ":" +
                     std::to_string(table.place.line) + ":" + std::to_string(table.place.column));
   }
-  throw Error(ExitStatus::data,
-              Diagnostic{"data", source,
-                         what + ", but '" + table.name + "' has num_embeddings " + std::to_string(rows) +
-                             ": tokens 0 to " + std::to_string(rows - 1),
-                         found && found->token < 0 ? "tokens start at 0"
-                         : bytes || input.tokens > 0
-                             ? "write num_embeddings: " + std::to_string(std::max(largest + 1, input.tokens)) +
-                                   ", one row for each byte"
-                             : "write num_embeddings: " + std::to_string(largest + 1),
-                         std::move(notes)});
+  throw Error(
+      ExitStatus::data,
+      Diagnostic{"data", source,
+                 what + ", but '" + table.name + "' has num_embeddings " + std::to_string(rows) + ": tokens 0 to " +
+                     std::to_string(rows - 1),
+                 found && found->token < 0 ? "tokens start at 0"
+                 : bytes || input.tokens > 0
+                     ? "write num_embeddings: " + std::to_string(std::max(largest + 1, input.tokens)) +
+                           ", one row for each " + (bytes || input.tokens == 256 ? "byte" : "token of data.tokenizer")
+                     : "write num_embeddings: " + std::to_string(largest + 1),
+                 std::move(notes)});
 }
 
 }  // namespace pmaptrain::setup

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,12 @@
 #include "core/base/error.h"
 #include "core/data/source.h"
 #include "core/data/statistics.h"
+#include "core/data/tokenizer.h"
 #include "core/mesh/mesh.h"
+
+namespace pmaptrain::data {
+class TokenCache;
+}  // namespace pmaptrain::data
 
 namespace pmaptrain::spec {
 
@@ -69,6 +75,8 @@ struct NormalizeTargets {
 
 struct DataSpec {
   data::SourceKind source;
+  data::TokenizerKind tokenizer;                  // of texts; none: bytes
+  std::shared_ptr<data::TokenCache> token_cache;  // set by those that keep encoded texts; null: none is kept
   BatchSize batch_size;
   Remainder remainder = Remainder::drop;
   bool shuffle = true;

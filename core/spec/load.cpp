@@ -80,6 +80,7 @@ Parsed parse_text(const ConfigText& config) {
   if (body.size() <= max_text_bytes) source->lines = split_lines(body);
   Parsed parsed;
   parsed.file = config.file;
+  parsed.tokenizer = config.tokenizer;
   Node root = parse_yaml(body, source, 0, parsed.errors);
   if (config.run_format < 2) complete_older_config(root);
   parsed.root = std::make_shared<const Node>(std::move(root));
@@ -114,6 +115,9 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
     // A key may be missing because an option replaced a choice.
     for (const std::string& note : loaded.facts_and_notes()) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
+  }
+  if (loaded.spec.data.tokenizer && !parsed.tokenizer.empty()) {
+    loaded.spec.data.tokenizer = data::TokenizerFile{parsed.tokenizer};
   }
   loaded.resolved = print_config(config);
   loaded.tree = std::make_shared<const Node>(std::move(config));
@@ -155,7 +159,10 @@ ConfigText read_config(const std::string& path) {
   const bool is_of_run =
       is_folder || (fs::path(file).filename() == "config.yaml" && fs::exists(folder / run_marker, error));
   std::string text = read_file(file);
-  return {std::move(text), std::move(file), folder.string(), is_of_run ? format_of_run(folder) : run_format};
+  ConfigText config{std::move(text), std::move(file), folder.string(), is_of_run ? format_of_run(folder) : run_format};
+  const fs::path tokenizer = folder / kept_tokenizer;
+  if (is_of_run && fs::is_regular_file(tokenizer, error)) config.tokenizer = tokenizer.string();
+  return config;
 }
 
 Parsed parse(const std::string& path) { return parse_text(read_config(path)); }

@@ -20,6 +20,7 @@ Loaded load(const std::string& path, const Overrides& overrides);
 struct ConfigText {
   std::string text, file, directory;
   int run_format = spec::run_format;  // of the run folder that has it as its config.yaml
+  std::string tokenizer = {};         // of that run folder, the copy that it keeps; empty without one
 };
 Loaded load(const ConfigText& config, const Overrides& overrides);
 // Throws Error (usage) if there is no such file, or it cannot be a config.
@@ -35,6 +36,7 @@ struct Parsed {
   std::shared_ptr<const Node> root;
   std::string file;
   std::vector<Diagnostic> errors;  // of the parser; load() reports them with its own
+  std::string tokenizer = {};      // ConfigText::tokenizer
 };
 
 struct Assignment;

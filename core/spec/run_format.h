@@ -11,5 +11,7 @@ inline constexpr int run_format = 2;
 
 inline constexpr std::string_view run_marker = ".pmaptrain", run_marker_line = "pmaptrain run folder\n",
                                   run_format_line = "Format: ";
+// A run folder's copy of data.tokenizer.
+inline constexpr std::string_view kept_tokenizer = "tokenizer.json";
 
 }  // namespace pmaptrain::spec

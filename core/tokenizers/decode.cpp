@@ -102,6 +102,12 @@ std::string Tokenizer::decode(std::span<const Id> ids, bool with_special) const 
   return join(tokens, "");
 }
 
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, std::span<const Id> before) : tokenizer_(tokenizer) {
+  constexpr std::size_t most = 16;  // tokens that may decode otherwise beside others
+  ids_.assign(before.end() - static_cast<std::ptrdiff_t>(std::min(most, before.size())), before.end());
+  complete_ = ids_.size();
+}
+
 std::string StreamDecoder::next(Id id) {
   ids_.push_back(id);
   const std::string before = tokenizer_.decode(std::span(ids_).first(complete_));

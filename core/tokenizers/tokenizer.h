@@ -57,8 +57,8 @@ class Encoder {
  public:
   explicit Encoder(const Tokenizer& tokenizer);
 
-  // Calls `take` with the ids of a text, some thousand at a time. Bytes that are no UTF-8 are read as U+FFFD. Memory does
-  // not grow with a text that is UTF-8, where the tokenizer has no normalizer and divides texts.
+  // Calls `take` with the ids of a text, some thousand at a time. Bytes that are no UTF-8 are read as U+FFFD. Memory
+  // does not grow with a text that is UTF-8, where the tokenizer has no normalizer and divides texts.
   using Take = std::function<void(std::span<const Id> ids)>;
   void encode(std::string_view text, const Take& take);
   // All ids; with the special tokens that the tokenizer puts around a text, where asked for.
@@ -98,7 +98,8 @@ class Encoder {
 // Decodes ids as they come, for a text that is shown while it grows.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  // The text goes on after `before`, whose own is not given again.
+  explicit StreamDecoder(const Tokenizer& tokenizer, std::span<const Id> before = {});
 
   // What the id adds to the text: whole characters, perhaps none as long as a character is not complete.
   std::string next(Id id);

@@ -113,6 +113,7 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
              exact(after.missing.value_or(0));
     }
   }
+  if (run.tokenizer != now.tokenizer) return "data.tokenizer is another one";
   if (run.class_weights != now.class_weights) return "the numbers of examples of the classes differ";
   if (run.image != now.image) return "the size of the images differs";
   if (run.targets != now.targets) return "the mean or the standard deviation of the targets differs";

@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/machine.h"
+#include "core/data/tokenizer.h"
 #include "core/input/open.h"
 #include "core/setup/initialize.h"
 #include "core/setup/processes.h"
@@ -64,7 +65,8 @@ class Session::Impl {
   run::Ended run(std::span<run::Consumer* const> consumers) {
     if (is_signalled()) return stopped_before_the_first_step();
     live_measures_.emplace(setup_.model, setup_.roles, *module_, consumers);
-    folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes));
+    folder_.begin(setup_.loaded.resolved + spec::print_changes(setup_.loaded.changes),
+                  data::text_of(setup_.source.tokenizer.get()));
     report_.begin(consumers, folder_, options_.run_dir.string(), steps_, workers_, options_.notes, resumed());
     try {
       ask();

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/machine.h"
+#include "core/base/text.h"
 #include "core/data/file.h"
+#include "core/data/texts/encode.h"
 #include "core/data/texts/text_files.h"
 #include "core/data/texts/token_store.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -103,7 +107,7 @@ void check_field(const std::vector<TextFile>& files, const TextFiles& text, cons
 std::pair<std::int64_t, std::int64_t> range_of(const TokenStore& tokens) {
   constexpr std::int64_t chunk = 4096;
   std::vector<std::int32_t> values(chunk);
-  std::pair<std::int32_t, std::int32_t> range{0xffff, 0};
+  std::pair<std::int32_t, std::int32_t> range{std::numeric_limits<std::int32_t>::max(), 0};
   for (std::int64_t first = 0; first < tokens.size(); first += chunk) {
     const std::int64_t count = std::min(chunk, tokens.size() - first);
     tokens.read(first, count, reinterpret_cast<std::byte*>(values.data()));
@@ -115,19 +119,45 @@ std::pair<std::int64_t, std::int64_t> range_of(const TokenStore& tokens) {
   return range;
 }
 
+// Tokens that a file has, and that a tokenizer is to decode.
+void check_range(std::pair<std::int64_t, std::int64_t> range, const tokenizers::Tokenizer& tokenizer,
+                 const std::string& origin) {
+  if (range.first >= 0 && range.second < tokenizer.size()) return;
+  fail_data(fmt::format("{} has the token {}, and data.tokenizer has tokens from 0 to {}", origin,
+                        range.first < 0 ? static_cast<std::uint32_t>(range.first) : range.second, tokenizer.size() - 1),
+            "the files were made by another tokenizer, or have tokens of another width (data.source.text.tokens)");
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles::Files& paths,
-                                         std::vector<std::string>& notes, const Place& place) {
+                                         std::vector<std::string>& notes, const Place& place,
+                                         const tokenizers::Tokenizer* tokenizer, TokenCache* cache) {
   const std::int64_t length = text.length;
   std::string origin = fmt::format("'{}'", paths.front());
   if (paths.size() > 1) origin += fmt::format(" and {} more", paths.size() - 1);
   std::vector<TextFile> files = list_text_files(paths);
   look_into(files, text, notes);
   check_field(files, text, origin);
-  auto sequence = std::make_shared<Sequence>(Sequence{TokenStore(text.tokens, origin), origin, {}, place});
-  if (text.tokens == Tokens::bytes) sequence->kinds = 256;
-  read_all(files, text, origin, sequence->tokens);
+  const bool encodes = tokenizer != nullptr && text.tokens == Tokens::bytes;
+  const Tokens stored = encodes ? tokens_for(tokenizer->size()) : text.tokens;
+  auto sequence = std::make_shared<Sequence>(Sequence{TokenStore(stored, origin), origin, {}, place});
+  if (tokenizer != nullptr) {
+    sequence->kinds = tokenizer->size();
+  } else if (text.tokens == Tokens::bytes) {
+    sequence->kinds = 256;
+  }
+  if (encodes) {
+    const std::optional<std::int64_t> end = text.end_id(tokenizer);
+    const std::uint64_t bytes =
+        encode_files(files, text.field, *tokenizer,
+                     end ? std::optional(static_cast<tokenizers::Id>(*end)) : std::nullopt, cache, sequence->tokens);
+    const std::int64_t count = std::max<std::int64_t>(sequence->tokens.size(), 1);
+    notes.push_back(fmt::format("{} has {} of {}: {:.3g} bytes a token", origin, counted(count, "token"),
+                                human_bytes(bytes), static_cast<double>(bytes) / static_cast<double>(count)));
+  } else {
+    read_all(files, text, origin, sequence->tokens);
+  }
   const std::int64_t tokens = sequence->tokens.size(), windows = (tokens - 1) / length;
   if (windows < 1) {
     fail_data(fmt::format("{} has {} {}, but an example of length {} takes {}: its own and the one that follows",
@@ -135,6 +165,7 @@ std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles:
               "use a smaller length, or more text");
   }
   sequence->range = range_of(sequence->tokens);
+  if (tokenizer != nullptr && !encodes) check_range(sequence->range, *tokenizer, origin);
   sequence->tokens.check_intact();
   return std::make_shared<TextDataset>(std::move(sequence), length, 0, windows, tokens);
 }

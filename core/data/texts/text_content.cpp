@@ -69,20 +69,20 @@ void check_json(TextFile& file, Beginning bytes, std::vector<const TextFile*>& d
   }
 }
 
-// ---- 16-bit tokens ----
+// ---- tokens ----
+
+std::string name_of(Tokens tokens) { return fmt::format("{}-bit tokens", 8 * bytes_of(tokens)); }
 
 // llm.c writes 256 integers of 32 bits before the tokens, of which the first says so.
-void check_header(const TextFile& file, Beginning bytes) {
+void check_header(const TextFile& file, Beginning bytes, Tokens tokens) {
   constexpr std::uint64_t of_16_bits = 20240520, of_32_bits = 20240801;
   if (bytes.size() < 1024) return;
   const std::uint64_t magic = read_little(bytes, 0, 4);
   if (magic != of_16_bits && magic != of_32_bits) return;
-  fail(file,
-       fmt::format("a file of llm.c, which has a header of 1,024 bytes before its {}-bit tokens",
-                   magic == of_16_bits ? 16 : 32),
-       magic == of_16_bits ? "tail -c +1025 OLD > NEW writes the tokens alone"
-                           : "in NumPy, where they are below 65,536: np.fromfile(OLD, \"<u4\")[256:].astype(\"<u2\")"
-                             ".tofile(NEW)");
+  const Tokens has = magic == of_16_bits ? Tokens::uint16 : Tokens::uint32;
+  fail(file, fmt::format("a file of llm.c, which has a header of 1,024 bytes before its {}", name_of(has)),
+       fmt::format("tail -c +1025 OLD > NEW writes the tokens alone{}",
+                   has == tokens ? "" : fmt::format(", for tokens: {}", declare::word_of(has))));
 }
 
 // Read as 16-bit tokens, every second one, or three of four, are the upper halves of wider ones: 0, or nearly so.
@@ -104,8 +104,9 @@ void check_width(const TextFile& file, Beginning bytes) {
   fail(file,
        fmt::format("a file of {}-bit tokens, it seems, of which tokens: uint16 would read {} as 0", width,
                    is_64 ? "three of four" : "every second one"),
-       fmt::format("in NumPy, where they are below 65,536: np.fromfile(OLD, \"<u{}\").astype(\"<u2\").tofile(NEW)",
-                   width / 8));
+       width == 32
+           ? std::string("tokens: uint32")
+           : std::string("in NumPy: np.fromfile(OLD, \"<u8\").astype(\"<u4\").tofile(NEW), for tokens: uint32"));
 }
 
 // Whether the text is UTF-8 without control characters. Its last character may be cut.
@@ -122,15 +123,16 @@ bool is_readable(std::string_view text) {
   return true;
 }
 
-void check_tokens(const TextFile& file, Beginning bytes) {
+void check_tokens(const TextFile& file, Beginning bytes, Tokens tokens) {
   if (as_chars(bytes).starts_with("\x93NUMPY")) {
-    fail(file, "an array in NPY format, expected 16-bit tokens alone", "in NumPy: tokens.astype(\"<u2\").tofile(path)");
+    fail(file, fmt::format("an array in NPY format, expected {} alone", name_of(tokens)),
+         fmt::format("in NumPy: tokens.astype(\"<u{}\").tofile(path)", bytes_of(tokens)));
   }
-  check_header(file, bytes);
-  check_width(file, bytes);
+  check_header(file, bytes, tokens);
+  if (tokens == Tokens::uint16) check_width(file, bytes);
   constexpr std::size_t least = 64;
   if (bytes.size() >= least && is_readable(as_chars(bytes))) {
-    fail(file, "text, it seems, expected 16-bit tokens", "tokens: bytes reads text");
+    fail(file, fmt::format("text, it seems, expected {}", name_of(tokens)), "tokens: bytes reads text");
   }
 }
 
@@ -138,13 +140,13 @@ void check_tokens(const TextFile& file, Beginning bytes) {
 
 void look_into(std::vector<TextFile>& files, const TextFiles& text, std::vector<std::string>& notes) {
   std::vector<const TextFile*> documents;
-  const bool are_tokens = text.tokens == Tokens::uint16;
+  const bool are_tokens = text.tokens != Tokens::bytes;
   for (TextFile& file : files) {
     if (file.size == 0) continue;
     const std::vector<std::byte> bytes = beginning_of(file);
-    if (are_tokens && !file.is_lines) check_tokens(file, bytes);
+    if (are_tokens && !file.is_lines) check_tokens(file, bytes, text.tokens);
     if (const std::optional<FileKind> kind = kind_of_file(bytes)) {
-      fail(file, fmt::format("{}, expected {}", kind->name, are_tokens ? "16-bit tokens" : "text"),
+      fail(file, fmt::format("{}, expected {}", kind->name, are_tokens ? name_of(text.tokens) : "text"),
            kind->help.empty() ? "leave it out" : std::string(kind->help));
     }
     if (are_tokens) continue;

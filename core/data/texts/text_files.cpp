@@ -111,15 +111,17 @@ class TextStream {
 void check_whole_tokens(const TextFile& file, std::uint64_t bytes, std::size_t width) {
   if (bytes % width == 0) return;
   fail_data(fmt::format("'{}' has {} bytes, which are not whole tokens of {} bytes", file.path, bytes, width),
-            "tokens: uint16 takes a flat array of 16-bit integers; tokens: bytes takes any file");
+            fmt::format("tokens: uint{} takes a flat array of {}-bit integers; tokens: bytes takes any file", 8 * width,
+                        8 * width));
 }
 
 void end_document(const TextFiles& text, TokenStore& to) {
-  if (!text.end_token) return;
+  const std::optional<std::int64_t> end = text.end_id(nullptr);
+  if (!end) return;
   std::int32_t last = -1;
-  const bool may_have_it = text.tokens == Tokens::uint16 && to.size() > 0;
+  const bool may_have_it = text.tokens != Tokens::bytes && to.size() > 0;
   if (may_have_it) to.read(to.size() - 1, 1, reinterpret_cast<std::byte*>(&last));
-  if (last != *text.end_token) to.append_token(*text.end_token);
+  if (last != *end) to.append_token(*end);
 }
 
 void check_is_text(const TextFile& file, Tokens tokens) {

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <map>
 #include <utility>
 
+#include "core/base/utf8.h"
+#include "core/data/file.h"
 #include "core/data/opening.h"
 #include "core/data/texts/text.h"
 #include "core/data/texts/text_files.h"
+#include "core/data/tokenizer.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::data {
 
@@ -32,8 +37,9 @@ Declaration<TextFiles> TextFiles::declaration() {
       declare::field(&TextFiles::test, split_key(Split::test, "test: d.txt")),
       declare::field(&TextFiles::tokens,
                      {.path = "tokens",
-                      .meaning = "bytes: each byte is a token, 0 to 255. uint16: the files are flat arrays of "
-                                 "16-bit integers, little-endian.",
+                      .meaning = "What the files have. bytes: texts, of which data.tokenizer makes tokens; without it "
+                                 "each byte is one, 0 to 255. uint16, uint32: the tokens themselves, as flat arrays of "
+                                 "integers, little-endian.",
                       .example = "tokens: uint16"}),
       declare::field(&TextFiles::length, {.path = "length",
                                           .need = Need::required,
@@ -44,12 +50,10 @@ Declaration<TextFiles> TextFiles::declaration() {
       declare::field(
           &TextFiles::end_token,
           {.path = "end_token",
-           .low = 0,
-           .high = 65535,
            .meaning = "A token that is put after each document: after each file, and of JSON lines after each line. "
-                      "With tokens: bytes at most 255; with uint16 not where the file ends with it. predict "
-                      "--prompt stops at it.",
-           .example = "end_token: 0",
+                      "Its number, or its text where there is a data.tokenizer. Without one, with tokens: bytes, at "
+                      "most 255; with uint16 and uint32 not where the file ends with it. predict --prompt stops at it.",
+           .example = "end_token: 0\nend_token: <|endoftext|>",
            .fallback_text = "none"}),
       declare::field(&TextFiles::field,
                      {.path = "field",
@@ -58,10 +62,58 @@ Declaration<TextFiles> TextFiles::declaration() {
                       .fallback_text = "text"}));
 }
 
+std::optional<std::int64_t> TextFiles::end_id(const Tokenizer* tokenizer) const {
+  if (!end_token) return std::nullopt;
+  const auto refuse = [&](const std::string& message, const char* help) {
+    throw Error(ExitStatus::usage, Diagnostic{"config", end_token->place, message, help, {}});
+  };
+  std::int64_t number = 0;
+  const std::string& text = end_token->text;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size() && number >= 0;
+  if (tokenizer != nullptr) {
+    const std::optional<tokenizers::Id> id = is_number ? std::nullopt : tokenizer->id_of(text);
+    if (!is_number && !id) {
+      refuse(fmt::format("'{}' is no token of data.tokenizer", shown_name(text)),
+             "`pmaptrain tokenize show --tokenizer FILE` lists its special tokens");
+    }
+    if (number >= tokenizer->size()) {
+      refuse(fmt::format("end_token is {}, and data.tokenizer has tokens from 0 to {}", number, tokenizer->size() - 1),
+             "`pmaptrain tokenize show --tokenizer FILE` lists its special tokens");
+    }
+    return id ? std::int64_t{*id} : number;
+  }
+  const std::int64_t most = tokens == Tokens::bytes ? 255 : tokens == Tokens::uint16 ? 65535 : 0x7fffffff;
+  if (!is_number) {
+    refuse(fmt::format("end_token is '{}', and without data.tokenizer tokens are numbers", shown_name(text)),
+           "take a byte that the texts do not have, such as 0; or data.tokenizer: {file: tokenizer.json}");
+  }
+  if (number > most) {
+    refuse(
+        fmt::format("end_token is {}, but tokens: {} has the tokens 0 to {}", number, declare::word_of(tokens), most),
+        "take a byte that the texts do not have, such as 0");
+  }
+  return number;
+}
+
 Source TextFiles::open(const Opening& opening) const {
   const std::map<Split, Files> splits = given(train, validation, test);
-  Source source = open_splits(
-      splits, opening, [&](const Files& files, Notes& notes) { return make_text(*this, files, notes, opening.place); });
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (opening.tokenizer != nullptr) {
+    tokenizer = opening.tokenizer->open([&](const auto& take) {
+      Notes ignored;  // they are those of reading the split
+      std::vector<TextFile> files = list_text_files(train);
+      look_into(files, *this, ignored);
+      for (const TextFile& file : files) {
+        if (file.size > 0) about_file(file.path, [&] { each_document(file, field, take); });
+      }
+    });
+  }
+  Source source = open_splits(splits, opening, [&](const Files& files, Notes& notes) {
+    return make_text(*this, files, notes, opening.place, tokenizer.get(), opening.token_cache);
+  });
+  if (tokenizer != nullptr) source.encoding.tokenizer = hash_of(*tokenizer);
+  source.tokenizer = std::move(tokenizer);
   if (!opening.wants(Split::train) || splits.size() == 1) return source;
   const std::vector<TextFile> trained = list_text_files(train);
   for (const auto& [split, files] : splits) {

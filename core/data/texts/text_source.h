@@ -8,7 +8,12 @@
 #include <vector>
 
 #include "core/data/opening.h"
+#include "core/data/source.h"
 #include "core/data/texts/token_store.h"
+
+namespace pmaptrain::tokenizers {
+class Tokenizer;
+}  // namespace pmaptrain::tokenizers
 
 namespace pmaptrain::data {
 
@@ -19,8 +24,12 @@ struct TextFiles {
   std::optional<Files> validation, test;
   Tokens tokens = Tokens::bytes;
   std::int64_t length = 64;
-  std::optional<std::int64_t> end_token;  // follows each document
-  std::optional<std::string> field;       // of JSON lines; none: "text"
+  std::optional<ColumnName> end_token;  // follows each document: an id, or a token's text
+  std::optional<std::string> field;     // of JSON lines; none: "text"
+
+  // The id of end_token; none without one. Throws Error (usage) for a text that is no token of the tokenizer, or
+  // without one, and for an id that is too large.
+  std::optional<std::int64_t> end_id(const tokenizers::Tokenizer* tokenizer) const;
 
   static Declaration<TextFiles> declaration();
   Source open(const Opening& opening) const;

@@ -20,13 +20,13 @@ constexpr std::size_t least_block = std::size_t{1} << 16, most_block = std::size
 
 }  // namespace
 
-std::size_t bytes_of(Tokens tokens) { return tokens == Tokens::bytes ? 1 : 2; }
+std::size_t bytes_of(Tokens tokens) { return tokens == Tokens::bytes ? 1 : tokens == Tokens::uint16 ? 2 : 4; }
 
 void decode_tokens(std::span<const std::byte> bytes, Tokens tokens, std::byte* to) {
   const std::size_t width = bytes_of(tokens);
   for (std::size_t at = 0; at + width <= bytes.size(); at += width, to += sizeof(std::int32_t)) {
-    auto token = std::to_integer<std::int32_t>(bytes[at]);
-    if (width == 2) token |= std::to_integer<std::int32_t>(bytes[at + 1]) << 8;
+    auto token = std::to_integer<std::uint32_t>(bytes[at]);
+    for (std::size_t k = 1; k < width; ++k) token |= std::to_integer<std::uint32_t>(bytes[at + k]) << (8 * k);
     std::memcpy(to, &token, sizeof(token));
   }
 }
@@ -77,7 +77,8 @@ void TokenStore::append(std::span<const std::byte> bytes) {
 }
 
 void TokenStore::append_token(std::int64_t token) {
-  const std::array<std::byte, 2> bytes{static_cast<std::byte>(token & 255), static_cast<std::byte>(token >> 8)};
+  std::array<std::byte, 4> bytes = {};
+  for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::byte>(token >> (8 * k) & 255);
   append(std::span(bytes).first(bytes_of(tokens_)));
 }
 

@@ -13,15 +13,16 @@
 
 namespace pmaptrain::data {
 
-// How a file stores tokens. uint16: in little-endian order.
-enum class Tokens { bytes, uint16 };
-constexpr std::array<declare::Word<Tokens>, 2> words_of(declare::Tag<Tokens>) {
-  return {{{"bytes", Tokens::bytes}, {"uint16", Tokens::uint16}}};
+// How a file stores tokens. uint16, uint32: in little-endian order.
+enum class Tokens { bytes, uint16, uint32 };
+constexpr std::array<declare::Word<Tokens>, 3> words_of(declare::Tag<Tokens>) {
+  return {{{"bytes", Tokens::bytes}, {"uint16", Tokens::uint16}, {"uint32", Tokens::uint32}}};
 }
 
 // The bytes of a token.
 std::size_t bytes_of(Tokens tokens);
-// Decodes as many tokens as `bytes` has whole ones, and writes one i32 for each. 16-bit tokens are little-endian.
+// Decodes as many tokens as `bytes` has whole ones, and writes one i32 for each, which of 32-bit tokens past 2^31 - 1
+// is negative.
 void decode_tokens(std::span<const std::byte> bytes, Tokens tokens, std::byte* to);
 
 // A sequence of tokens that grows at its end. It is in parts, none of which moves, so memory holds no token twice.

@@ -43,7 +43,8 @@ class DataBinder {
     if (const Node* source = data->find("source")) out.files = paths_in("data.source", *source);
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = out.source.as<data::Csv>()) check_csv(*get_path(data, "source.csv"), *csv);
-    if (const auto* text = out.source.as<data::TextFiles>()) check_text(*get_path(data, "source.text"), *text);
+    if (const auto* text = out.source.as<data::TextFiles>()) check_text(*get_path(data, "source.text"), *text, out);
+    if (const Node* tokenizer = get(data, "tokenizer")) check_tokenizer(*tokenizer, out);
     if (const auto* values = out.source.as<data::Values>()) check_values(*data, *values);
   }
 
@@ -226,16 +227,36 @@ class DataBinder {
     }
   }
 
-  void check_text(const Node& options, const data::TextFiles& text) {
-    const Node* const end = get(&options, "end_token");
-    if (end != nullptr && text.tokens == data::Tokens::bytes && *text.end_token > 255) {
-      reporter_.report(*end, fmt::format("end_token is {}, but tokens: bytes has the tokens 0 to 255", *text.end_token),
-                       "take a byte that the texts do not have, such as 0");
+  void check_text(const Node& options, const data::TextFiles& text, const DataSpec& out) {
+    // A token's text is looked up when the tokenizer is there.
+    const bool are_bytes = !out.tokenizer || out.tokenizer.as<data::ByteTokens>() != nullptr;
+    if (const Node* const end = get(&options, "end_token"); end != nullptr && are_bytes) {
+      try {
+        text.end_id(nullptr);
+      } catch (const Error& error) {
+        const Diagnostic& found = error.diagnostics().front();
+        reporter_.report(*end, found.message, found.help);
+      }
     }
     const Node* const field = get(&options, "field");
-    if (field != nullptr && text.tokens == data::Tokens::uint16) {
-      reporter_.report(*field, "field is for JSON lines, which have texts, and tokens: uint16 takes files of tokens",
+    if (field != nullptr && text.tokens != data::Tokens::bytes) {
+      const std::string tokens = declare::word_of(text.tokens);
+      reporter_.report(*field,
+                       "field is for JSON lines, which have texts, and tokens: " + tokens + " takes files of tokens",
                        "remove it; tokens: bytes trains on the bytes of the texts");
+    }
+  }
+
+  void check_tokenizer(const Node& tokenizer, const DataSpec& out) {
+    const auto* const text = out.source.as<data::TextFiles>();
+    if (out.source && text == nullptr) {
+      reporter_.report(tokenizer, "tokenizer is for texts, and the source is " + out.source->name(), "remove it");
+    } else if (text != nullptr && text->tokens != data::Tokens::bytes && out.tokenizer &&
+               out.tokenizer.as<data::TokenizerFile>() == nullptr) {
+      reporter_.report(tokenizer,
+                       "the files have tokens (tokens: " + declare::word_of(text->tokens) + "), which " +
+                           out.tokenizer->name() + " did not make",
+                       "remove it, or name the tokenizer that made them: {file: tokenizer.json}");
     }
   }
 

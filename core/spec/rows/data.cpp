@@ -78,6 +78,12 @@ static auto row(Tag<DataSpec>) {
                                  .need = Need::required,
                                  .meaning = "The source of the examples.",
                                  .example = "source: fashion_mnist"}),
+      choice(&DataSpec::tokenizer,
+             {.path = "tokenizer",
+              .meaning = "What turns texts into tokens, of data.source.text and of a column of texts. The run keeps a "
+                         "copy of it.",
+              .example = "tokenizer: {file: tokenizer.json}",
+              .fallback_text = "bytes"}),
       by_hand<DataSpec>({.path = "batch_size",
                          .type = Type::integer,
                          .low = 1,

@@ -1,0 +1,41 @@
+// The tokens of texts: encoded, and kept for the next time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/data/file.h"
+#include "core/data/texts/text_files.h"
+#include "core/data/texts/token_store.h"
+#include "core/data/tokenizer.h"
+#include "core/tokenizers/definition.h"
+
+namespace pmaptrain::data {
+
+// Keeps tokens that were encoded, by what they were made from.
+class TokenCache {
+ public:
+  virtual ~TokenCache() = default;
+  using Append = std::function<void(std::span<const std::byte> bytes)>;
+  // The bytes that were kept under a name; none if there are none.
+  virtual std::optional<Bytes> find(const std::string& name) = 0;
+  // Keeps the bytes that `write` appends, and returns them.
+  virtual Bytes keep(const std::string& name, const std::function<void(const Append& append)>& write) = 0;
+};
+
+// How tokens of a vocabulary of so many are stored.
+Tokens tokens_for(std::int64_t vocabulary);
+
+// Appends the ids of the documents of files, each with the end token after it. With a cache they are encoded once:
+// memory does not grow with the files then. Returns the number of bytes of the texts. Throws Error (data) as
+// each_document() does, and for files without any text.
+std::uint64_t encode_files(const std::vector<TextFile>& files, const std::optional<std::string>& field,
+                           const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, TokenCache* cache,
+                           TokenStore& to);
+
+}  // namespace pmaptrain::data

@@ -1,0 +1,88 @@
+#include "core/run/token_cache.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/run/files/file_system.h"
+#include "core/run/files/file_writer.h"
+
+namespace pmaptrain::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view ending = ".tokens";
+constexpr std::size_t most_kept = 8;
+
+class Tokens final : public data::TokenCache {
+ public:
+  explicit Tokens(fs::path folder) : folder_(std::move(folder)) {}
+
+  std::optional<data::Bytes> find(const std::string& name) override {
+    const fs::path file = path_of(name);
+    std::error_code error;
+    if (!fs::is_regular_file(file, error)) return std::nullopt;
+    try {
+      data::Bytes bytes = data::map_file(file.string());
+      fs::last_write_time(file, fs::file_time_type::clock::now(), error);  // it was used
+      return bytes;
+    } catch (const Error&) {
+      return std::nullopt;  // it is written again
+    }
+  }
+
+  data::Bytes keep(const std::string& name, const std::function<void(const Append&)>& write) override {
+    const std::string path = path_of(name).string();
+    try {
+      make_directories(folder_);
+      remove_abandoned(path);
+      Replacement file(path);
+      write([&](std::span<const std::byte> bytes) { file.write(bytes); });
+      file.close();
+      file.take_place();
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::failed) throw;
+      return in_memory(write);  // nothing can be written there, or no more
+    }
+    data::Bytes bytes = data::map_file(path);
+    remove_old();
+    return bytes;
+  }
+
+ private:
+  fs::path path_of(const std::string& name) const { return folder_ / (name + std::string(ending)); }
+
+  static data::Bytes in_memory(const std::function<void(const Append&)>& write) {
+    auto bytes = std::make_shared<std::vector<std::byte>>();
+    write([&](std::span<const std::byte> more) { bytes->insert(bytes->end(), more.begin(), more.end()); });
+    const std::span<const std::byte> view(*bytes);
+    return {std::move(bytes), view};
+  }
+
+  // A process that has mapped one keeps its bytes.
+  void remove_old() const {
+    std::vector<std::pair<fs::file_time_type, fs::path>> kept;
+    std::error_code error;
+    for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+      if (at->path().extension() == ending) kept.emplace_back(at->last_write_time(error), at->path());
+    }
+    std::sort(kept.rbegin(), kept.rend());
+    for (std::size_t i = most_kept; i < kept.size(); ++i) file_system().unlink_at(AT_FDCWD, kept[i].second.string());
+  }
+
+  fs::path folder_;
+};
+
+}  // namespace
+
+std::shared_ptr<data::TokenCache> tokens_beside(const std::filesystem::path& folder) {
+  return std::make_shared<Tokens>(folder / ".tokens");
+}
+
+}  // namespace pmaptrain::run
