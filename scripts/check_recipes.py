@@ -2,12 +2,10 @@
 """Runs the programs of the documentation that its tests do not:
 
     scripts/check_recipes.py PROGRAM search    docs/sweeps.md: Optuna, which is told what `pmaptrain run --json` gives
-    scripts/check_recipes.py PROGRAM tokens    docs/training.md: a tokenizer, on whose tokens a model is trained
     scripts/check_recipes.py PROGRAM jobs      docs/sweeps.md: the script of a job array, with the variable of SLURM. Its
                                                runs have the parameters, bit by bit, of the same runs of `sweep run`
 
-The first two need third_party/optuna and third_party/tokenizers (scripts/bootstrap --dev); they say so where it is
-missing.
+The first needs third_party/optuna (scripts/bootstrap --dev); it says so where it is missing.
 """
 
 import json
@@ -19,28 +17,6 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-# With the source of docs/training.md, which has windows of 128 tokens.
-GPT = """
-name: gpt
-mesh: {axes: {devices: 2}}
-data:
-  SOURCE
-  batch_size: 8
-  remainder: mask
-  validation: 0.1
-model:
-  layers:
-    - {name: tokens, embedding: {num_embeddings: 320, features: 32}}
-    - position_embedding: {length: 128}
-    - residual: {layers: [layer_norm, {attention: {heads: 2, causal: true}}]}
-    - layer_norm
-    - attend: {embedding: tokens}
-loss: softmax_cross_entropy
-metrics: [perplexity]
-optimizer: {adam: {}, learning_rate: 0.01}
-train: {duration: 30 steps, log_every: never, eval_every: never}
-"""
 
 # Two trials of two replicates: with keys that all share, a path, a value that is null, and a name of our own.
 SWEEP = """\
@@ -96,51 +72,6 @@ def check_search(program, folder):
     return ""
 
 
-def check_tokens(program, folder):
-    tokenizers = package("tokenizers")
-    if tokenizers is None:
-        return None
-    text = page("training.md")
-    environment = {**os.environ, "PYTHONPATH": str(tokenizers)}
-
-    def call(*arguments, given=b""):
-        found = subprocess.run(arguments, cwd=folder, env=environment, input=given, stdout=subprocess.PIPE, check=False)
-        if found.returncode != 0:
-            raise RuntimeError(f"{arguments[1:4]} ended with {found.returncode}")
-        return found.stdout
-
-    def tokens(*arguments, given=b""):
-        return call(sys.executable, "tokens.py", *arguments, given=given)
-
-    (folder / "tokens.py").write_text(python_of(text), encoding="utf-8")
-    source = re.search(r"^  (source: \{text: \{train: corpus.bin.*\}\})$", text, re.MULTILINE).group(1)
-    (folder / "gpt.yaml").write_text(GPT.replace("SOURCE", source), encoding="utf-8")
-    # Letters of several bytes, line ends of two, and what is no word.
-    texts = ["Zwölf Boxkämpfer jagen Viktor.\r\n" * 90, page("models.md"), page("runs.md"), "😀\t\n\n  x_1 = 0.5e-3;\n"]
-    for number, content in enumerate(texts):
-        (folder / f"{number}.txt").write_bytes(content.encode("utf-8"))
-    tokens("train", "corpus", "320", *[f"{number}.txt" for number in range(len(texts))])
-
-    numbers = memoryview((folder / "corpus.bin").read_bytes()).cast("H").tolist()
-    if numbers.count(0) != len(texts) or numbers[-1] != 0 or max(numbers) >= 320:
-        return "the documents of corpus.bin do not end with the token 0, or it has tokens that its tokenizer lacks"
-    decoded = tokens("decode", "corpus", given=" ".join(map(str, numbers)).encode())
-    if decoded.decode("utf-8") != "".join(texts) + "\n":
-        return "the tokens of corpus.bin are not those of the texts"
-
-    print(call(program, "run", "gpt.yaml").decode())
-    (folder / "prompt.bin").write_bytes(tokens("encode", "corpus", "The run"))
-    added = call(program, "predict", "runs/gpt", "--prompt", "@prompt.bin", "--tokens", "8")
-    print(added, tokens("decode", "corpus", given=added))
-    if not re.fullmatch(rb"(\d+( \d+){0,7})?\n", added):
-        return "predict --prompt does not continue the tokens"
-    perplexity = call(program, "eval", "runs/gpt", "--split", "validation", "--json")
-    print(perplexity)
-    if not 1 < float(re.search(rb'"perplexity": ?([\d.]+)', perplexity).group(1)) < 200:
-        return "a model of the tokens learns nothing"
-    return ""
-
-
 def check_jobs(program, folder):
     text = page("sweeps.md")
     script = re.search(r"```bash\n(#!/bin/bash\n#SBATCH --array.*?)```", text, re.DOTALL).group(1)
@@ -193,7 +124,7 @@ def check_jobs(program, folder):
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as folder:
-        check = {"search": check_search, "tokens": check_tokens, "jobs": check_jobs}[sys.argv[2]]
+        check = {"search": check_search, "jobs": check_jobs}[sys.argv[2]]
         problem = check(program, pathlib.Path(folder))
     if problem:
         print(problem)

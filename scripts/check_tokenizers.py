@@ -2,10 +2,11 @@
 """Compares the ids of tokenizers with those of the package `tokenizers`, on texts of many languages, code, emoji and
 broken UTF-8 that are made from a seed.
 
-    scripts/check_tokenizers.py PROGRAM [MEGABYTES]     default: 1
+    scripts/check_tokenizers.py PROGRAM [MEGABYTES]     default: 10
 
 Needs third_party/tokenizers (scripts/bootstrap --dev); it says so where that is missing. For each style, tokenizers that
-the package trained and that the program trained are read by both; the vocabularies of both trainers are compared as well.
+the package trained and that the program trained are read by both; the vocabularies of both trainers are compared as well. From a megabyte on it also
+says how much faster the program encodes, from the start of its process to its end, than encode_batch_fast in one thread.
 """
 
 import json
@@ -129,26 +130,28 @@ def compare(program, tokenizer_file, test_file, folder):
 
     tokenizer = t.Tokenizer.from_file(tokenizer_file)
     text = pathlib.Path(test_file).read_bytes().decode(errors="replace")
-    theirs = tokenizer.encode(text).ids
-    ours, _ = ids_of_program(program, tokenizer_file, test_file, os.path.join(folder, "ids.bin"))
+    began = time.time()
+    theirs = tokenizer.encode_batch_fast([text])[0].ids
+    package_seconds = time.time() - began
+    ours, seconds = ids_of_program(program, tokenizer_file, test_file, os.path.join(folder, "ids.bin"))
     if ours != theirs:
-        return first_difference(ours, theirs, tokenizer)
+        return first_difference(ours, theirs, tokenizer), ""
     decoded = subprocess.run([program, "tokenize", "decode", os.path.join(folder, "ids.bin"), "--tokenizer",
                               tokenizer_file, "--tokens", "uint16"], check=True, capture_output=True).stdout.decode()
     if decoded != tokenizer.decode(theirs):
-        return "the decoded text is another one"
-    return None
+        return "the decoded text is another one", ""
+    return None, f", {package_seconds / seconds:.1f} x its speed" if len(text) >= 500_000 else ""
 
 
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    program, size = os.path.abspath(sys.argv[1]), int(float(sys.argv[2] if len(sys.argv) > 2 else 1) * 1e6)
+    program, size = os.path.abspath(sys.argv[1]), int(float(sys.argv[2] if len(sys.argv) > 2 else 10) * 1e6)
     if not PACKAGE.is_dir():
         print("third_party/tokenizers is missing (scripts/bootstrap --dev): skipped")
         return 77
     sys.path.insert(0, str(PACKAGE))
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     problems = 0
     with tempfile.TemporaryDirectory() as folder:
         train, test = os.path.join(folder, "train.txt"), os.path.join(folder, "test.txt")
@@ -157,14 +160,14 @@ def main():
         for style in ("gpt2", "llama3", "llama2", "llama2-first"):
             file = os.path.join(folder, f"{style}.json")
             trained_by_package(style, [train], 4096).save(file)
-            problem = compare(program, file, test, folder)
-            print(f"{style}, trained by the package: {problem or 'equal'}")
+            problem, speed = compare(program, file, test, folder)
+            print(f"{style}, trained by the package: {problem or 'equal'}{speed}")
             problems += problem is not None
         for style in ("gpt2", "llama3", "llama2"):
             file = os.path.join(folder, f"own-{style}.json")
             trained_by_program(program, style, [train], 4096, file)
-            problem = compare(program, file, test, folder)
-            print(f"{style}, trained by the program: {problem or 'equal'}")
+            problem, speed = compare(program, file, test, folder)
+            print(f"{style}, trained by the program: {problem or 'equal'}{speed}")
             problems += problem is not None
         # The vocabulary of GPT-2's style does not depend on who trains it.
         own = json.loads(pathlib.Path(folder, "own-gpt2.json").read_text())["model"]

@@ -131,8 +131,8 @@ int train(CommandArguments arguments, const Streams& streams) {
   check_output_file(*output, overwrite);
   training.size = size.value_or(training.size);
   training.min_count = min_count.value_or(training.min_count);
-  if (training.special_tokens.empty() && training.style != tokenizers::Style::llama2) {
-    training.special_tokens = {"<|endoftext|>"};
+  if (training.special_tokens.empty()) {
+    training.special_tokens = tokenizers::default_special_tokens(training.style);
   }
   tokenizers::Definition made;
   std::uint64_t bytes = 0;

@@ -91,6 +91,11 @@ class Dataset {
     (void)index;
     return {};
   }
+  // Of an example that is a text, as far as its inputs have it; else empty.
+  virtual std::string text_of(std::int64_t index) const {
+    (void)index;
+    return {};
+  }
   // Where is_costly() because examples are files that are decoded at each read: the size of the file of example
   // `index`, and its bytes, by which equal examples are found without decoding them. Else -1, and none.
   virtual std::int64_t file_size(std::int64_t index) const {

@@ -29,6 +29,7 @@ class OneHot final : public Dataset {
   std::int64_t index_in_source(std::int64_t index) const override { return labelled_->index_in_source(index); }
   std::string file_of(std::int64_t index) const override { return labelled_->file_of(index); }
   std::string line_of(std::int64_t index) const override { return labelled_->line_of(index); }
+  std::string text_of(std::int64_t index) const override { return labelled_->text_of(index); }
   void check_intact() const override { labelled_->check_intact(); }
   void check_unchanged() const override { labelled_->check_unchanged(); }
 

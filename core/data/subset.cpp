@@ -33,6 +33,7 @@ class Subset : public Dataset {
   }
   std::string file_of(std::int64_t index) const override { return whole_->file_of(index_in_whole(index)); }
   std::string line_of(std::int64_t index) const override { return whole_->line_of(index_in_whole(index)); }
+  std::string text_of(std::int64_t index) const override { return whole_->text_of(index_in_whole(index)); }
   Shape stored_size(std::int64_t index) const override { return whole_->stored_size(index_in_whole(index)); }
   std::int64_t file_size(std::int64_t index) const override { return whole_->file_size(index_in_whole(index)); }
   std::vector<std::byte> file_bytes(std::int64_t index) const override {

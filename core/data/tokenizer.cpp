@@ -15,7 +15,7 @@ namespace pmaptrain::data {
 using declare::Declaration;
 
 const std::vector<declare::AnyKind>& family(declare::Tag<TokenizerKind>) {
-  static const auto all = declare::kinds_of<TokenizerKind, ByteTokens, WordTokens, TokenizerFile>();
+  static const auto all = declare::kinds_of<TokenizerKind, ByteTokens, WordTokens, BytePairs, TokenizerFile>();
   return all;
 }
 
@@ -44,6 +44,28 @@ Declaration<WordTokens> WordTokens::declaration() {
                                               .example = "lowercase: false"}));
 }
 
+Declaration<BytePairs> BytePairs::declaration() {
+  return declare::kind<BytePairs>(
+      {.path = "bpe",
+       .meaning =
+           "Byte pairs: of the tokens of the train files, at first single bytes, the most frequent pair becomes a "
+           "token, again and again, before data.validation takes its share. As `pmaptrain tokenize train`.",
+       .example = "tokenizer: {bpe: {size: 1024}}"},
+      declare::field(&BytePairs::size, {.path = "size",
+                                        .low = 257,
+                                        .high = 1e6,
+                                        .meaning = "The number of tokens; fewer where no pair is frequent enough.",
+                                        .example = "size: 8192"}),
+      declare::field(
+          &BytePairs::min_count,
+          {.path = "min_count", .low = 1, .meaning = "How often a pair occurs at least.", .example = "min_count: 2"}),
+      declare::field(&BytePairs::style,
+                     {.path = "style",
+                      .meaning = "Whose way of dividing texts it has. llama3, gpt2: their regular expressions, and "
+                                 "bytes; their token 0 is <|endoftext|>. llama2: characters, and bytes for rare ones.",
+                      .example = "style: gpt2"}));
+}
+
 Declaration<TokenizerFile> TokenizerFile::declaration() {
   return declare::kind_of_value<TokenizerFile>(declare::field(
       &TokenizerFile::path,
@@ -58,6 +80,12 @@ std::shared_ptr<const Tokenizer> WordTokens::open(const Documents& training) con
   tokenizers::WordTrainer trainer(lowercase);
   training([&](std::string_view document) { trainer.add(document); });
   return std::make_shared<const Tokenizer>(trainer.finish(size, min_count));
+}
+
+std::shared_ptr<const Tokenizer> BytePairs::open(const Documents& training) const {
+  tokenizers::BpeTrainer trainer({style, size, tokenizers::default_special_tokens(style), min_count});
+  training([&](std::string_view document) { trainer.add(document); });
+  return std::make_shared<const Tokenizer>(trainer.finish());
 }
 
 std::shared_ptr<const Tokenizer> TokenizerFile::open(const Documents&) const { return open_tokenizer(path); }

@@ -1,6 +1,7 @@
 // What turns texts into tokens: the kinds of data.tokenizer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,9 +11,14 @@
 #include <vector>
 
 #include "core/declare/kind.h"
+#include "core/tokenizers/style.h"
 
 namespace pmaptrain::tokenizers {
 class Tokenizer;
+
+constexpr std::array<declare::Word<Style>, 3> words_of(declare::Tag<Style>) {
+  return {{{"llama3", Style::llama3}, {"gpt2", Style::gpt2}, {"llama2", Style::llama2}}};
+}
 }  // namespace pmaptrain::tokenizers
 
 namespace pmaptrain::data {
@@ -56,6 +62,15 @@ struct WordTokens {
   bool lowercase = true;
 
   static declare::Declaration<WordTokens> declaration();
+  std::shared_ptr<const Tokenizer> open(const Documents& training) const;
+};
+
+// Pairs of bytes, or of characters, that are frequent in the texts that are trained on.
+struct BytePairs {
+  std::int64_t size = 8192, min_count = 2;
+  tokenizers::Style style = tokenizers::Style::llama3;
+
+  static declare::Declaration<BytePairs> declaration();
   std::shared_ptr<const Tokenizer> open(const Documents& training) const;
 };
 

@@ -24,6 +24,8 @@
 #include "core/data/tables/csv_source.h"
 #include "core/data/tables/libsvm.h"
 #include "core/data/texts/text_source.h"
+#include "core/input/open.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::input {
 namespace {
@@ -218,7 +220,9 @@ std::shared_ptr<const data::Dataset> open_images(const std::string& path, const 
 
 data::InputTable open_table_or_refuse(const std::string& path, const spec::DataSpec& spec, const data::Encoding& known,
                                       const Field& trained) {
-  if (const auto* const csv = spec.source.as<data::Csv>()) return data::open_inputs(*csv, path, known);
+  if (const auto* const csv = spec.source.as<data::Csv>()) {
+    return data::open_inputs(*csv, path, known, csv->text ? tokenizer_of(spec, known) : nullptr);
+  }
   fail_data(fmt::format("'{}' is no NPZ, NPY or IDX file and no PNG or JPEG image", path),
             fmt::format("the run was trained on {}, {}: only a run that was trained on a CSV file reads one, because "
                         "its columns have names",

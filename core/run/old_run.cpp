@@ -16,7 +16,7 @@ namespace pmaptrain::run {
 namespace {
 
 constexpr std::string_view checkpoints = "checkpoints";
-constexpr std::array<std::string_view, 6> written = {checkpoints, tensorboard_folder, "summary.json",  "metrics.jsonl",
+constexpr std::array<std::string_view, 7> written = {checkpoints, tensorboard_folder, "summary.json",  "metrics.jsonl",
                                                      "log.txt",   "threshold.json",   "tokenizer.json"};
 
 bool is_checkpoint(const std::string& name) {

@@ -32,8 +32,9 @@ class Reader {
            "`pmaptrain tokenize train FILE... --output tokenizer.json` makes one; so does save() of the package "
            "tokenizers");
     }
-    only(file_, "", {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-                     "post_processor", "decoder", "model"});
+    only(file_, "",
+         {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
+          "decoder", "model"});
     for (const char* const key : {"truncation", "padding"}) {
       if (file_.contains(key) && !file_[key].is_null()) {
         fail(key, "is not supported: it would change the ids of each text",
@@ -43,7 +44,8 @@ class Reader {
     Definition definition;
     definition.model = read_model();
     definition.added = read_added(definition.model);
-    if (const Json* const part = given(file_, "normalizer")) add_normalizers(*part, "normalizer", definition.normalizers);
+    if (const Json* const part = given(file_, "normalizer"))
+      add_normalizers(*part, "normalizer", definition.normalizers);
     if (const Json* const part = given(file_, "pre_tokenizer")) {
       add_pre_tokenizers(*part, "pre_tokenizer", definition.pre_tokenizers);
       check_order(definition.pre_tokenizers);
@@ -61,8 +63,9 @@ class Reader {
     fail_data(fmt::format("'{}'{}{} {}", name_, at.empty() ? "" : ": ", at, what), std::move(help));
   }
   [[noreturn]] void fail_kind(const std::string& at, const Json& kind, const std::string& known) const {
-    fail(at, fmt::format("is {}, which is not supported: {}", kind.is_string() ? shown_name(kind.get<std::string>())
-                                                                              : shown_name(kind.dump()), known),
+    fail(at,
+         fmt::format("is {}, which is not supported: {}",
+                     kind.is_string() ? shown_name(kind.get<std::string>()) : shown_name(kind.dump()), known),
          other_tokenizers);
   }
 
@@ -107,7 +110,8 @@ class Reader {
   }
   Id id(const Json& value, const std::string& at) const {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= most_ids) {
-      fail(at, fmt::format("is {}, and ids are numbers from 0 to {}", shown_name(value.dump()), with_commas(most_ids - 1)));
+      fail(at,
+           fmt::format("is {}, and ids are numbers from 0 to {}", shown_name(value.dump()), with_commas(most_ids - 1)));
     }
     return value.get<Id>();
   }
@@ -127,8 +131,9 @@ class Reader {
     Model model;
     model.is_bpe = kind == "BPE";
     if (kind != "BPE" && kind != "WordLevel") fail_kind("model.type", part["type"], "BPE and WordLevel are");
-    only(part, "model", {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                         "byte_fallback", "ignore_merges", "vocab", "merges"});
+    only(part, "model",
+         {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+          "byte_fallback", "ignore_merges", "vocab", "merges"});
     for (const char* const key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       if (!text(part, key, "model", "").empty()) fail(inside("model", key), "is not supported", other_tokenizers);
     }
@@ -207,6 +212,8 @@ class Reader {
     const Json* const part = given(file_, "added_tokens");
     if (part == nullptr) return added;
     if (!part->is_array()) fail("added_tokens", "is no list");
+    std::set<std::string> contents;
+    std::set<Id> ids;
     for (std::size_t i = 0; i < part->size(); ++i) {
       const Json& one = (*part)[i];
       const std::string at = fmt::format("added_tokens[{}]", i);
@@ -221,10 +228,13 @@ class Reader {
       token.special = flag(one, "special", at, false);
       token.normalized = flag(one, "normalized", at, !token.special);
       if (token.content.empty()) fail(at, "has an empty content");
+      if (!contents.insert(token.content).second || !ids.insert(token.id).second) {
+        fail(at, fmt::format("has the content or the id of another one, {} {}", token.id, shown_name(token.content)));
+      }
       if (token.id < model.tokens.size() && !model.tokens[token.id].empty() &&
           model.tokens[token.id] != token.content) {
-        fail(inside(at, "id"), fmt::format("is {}, which in model.vocab is {}", token.id,
-                                           shown_name(model.tokens[token.id])),
+        fail(inside(at, "id"),
+             fmt::format("is {}, which in model.vocab is {}", token.id, shown_name(model.tokens[token.id])),
              "the file is damaged: write it again");
       }
       added.push_back(std::move(token));
@@ -311,7 +321,8 @@ class Reader {
       if (expression == text_of(known)) return {known};
     }
     fail(inside(at, "pattern.Regex"),
-         fmt::format("is {}, which is not supported: the expressions of GPT-2 and Llama 3 are", shown_name(expression, 60)),
+         fmt::format("is {}, which is not supported: the expressions of GPT-2 and Llama 3 are",
+                     shown_name(expression, 60)),
          other_tokenizers);
   }
 
@@ -383,7 +394,8 @@ class Reader {
         const std::string name = text(*special, "id", here);
         const Json* const known = given(part, "special_tokens");
         const Json* const own = known != nullptr && known->is_object() ? given(*known, name.c_str()) : nullptr;
-        if (own == nullptr || !own->is_object()) fail(here, fmt::format("is {}, which special_tokens lacks", shown_name(name)));
+        if (own == nullptr || !own->is_object())
+          fail(here, fmt::format("is {}, which special_tokens lacks", shown_name(name)));
         for (const Json& one : list(*own, "ids", at + ".special_tokens")) {
           (is_after ? definition.after : definition.before).push_back(id(one, here));
         }
@@ -392,12 +404,17 @@ class Reader {
     });
   }
 
+  // Special tokens around a text are tokens.
   void check_ids(const Definition& definition) const {
-    std::size_t size = definition.model.tokens.size();
-    for (const AddedToken& added : definition.added) size = std::max<std::size_t>(size, added.id + std::size_t{1});
+    const std::vector<std::string>& tokens = definition.model.tokens;
+    const auto is_token = [&](Id one) {
+      const auto has_id = [&](const AddedToken& added) { return added.id == one; };
+      return (one < tokens.size() && !tokens[one].empty()) ||
+             std::any_of(definition.added.begin(), definition.added.end(), has_id);
+    };
     for (const std::vector<Id>& ids : {definition.before, definition.after}) {
       for (const Id one : ids) {
-        if (one >= size) fail("post_processor", fmt::format("has the id {}, which no token has", one));
+        if (!is_token(one)) fail("post_processor", fmt::format("has the id {}, which no token has", one));
       }
     }
   }

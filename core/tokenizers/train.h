@@ -11,12 +11,9 @@
 
 #include "core/tokenizers/definition.h"
 #include "core/tokenizers/split.h"
+#include "core/tokenizers/style.h"
 
 namespace pmaptrain::tokenizers {
-
-// Whose way of dividing texts a tokenizer has. gpt2, llama3: bytes, by their regular expressions. llama2: characters,
-// with U+2581 for a space, and the bytes of rare characters.
-enum class Style { gpt2, llama3, llama2 };
 
 struct Training {
   Style style = Style::llama3;

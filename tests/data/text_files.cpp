@@ -23,12 +23,15 @@ namespace {
 using Files = data::TextFiles::Files;
 using TokenList = std::vector<std::int32_t>;
 
+std::optional<declare::ColumnName> name_of(std::optional<std::int64_t> token) {
+  return token ? std::optional(declare::ColumnName{std::to_string(*token)}) : std::nullopt;
+}
 data::TextFiles bytes_of(const Files& files, std::optional<std::int64_t> end = {},
                          std::optional<std::string> field = {}) {
-  return {files, {}, {}, data::Tokens::bytes, 1, end, std::move(field)};
+  return {files, {}, {}, data::Tokens::bytes, 1, name_of(end), std::move(field)};
 }
 data::TextFiles pairs_of(const Files& files, std::optional<std::int64_t> end = {}) {
-  return {files, {}, {}, data::Tokens::uint16, 1, end, {}};
+  return {files, {}, {}, data::Tokens::uint16, 1, name_of(end), {}};
 }
 
 // The text of these files, whose tokens are bytes.
@@ -313,8 +316,8 @@ TEST_CASE("what is no text is named, and refused with what to do", "[data]") {
     low32 += uint16({static_cast<std::uint16_t>(i % 100), 0});
   }
   CHECK(told("32.bin", wide32, true) ==
-        "a file of 32-bit tokens, it seems, of which tokens: uint16 would read every second one as 0 | in NumPy, where "
-        "they are below 65,536: np.fromfile(OLD, \"<u4\").astype(\"<u2\").tofile(NEW)");
+        "a file of 32-bit tokens, it seems, of which tokens: uint16 would read every second one as 0 | tokens: "
+        "uint32");
   CHECK(told("low.bin", low32, true).starts_with("a file of 32-bit tokens, it seems"));
   CHECK(told("64.bin", wide64, true)
             .starts_with("a file of 64-bit tokens, it seems, of which tokens: uint16 would "

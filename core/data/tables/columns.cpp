@@ -99,6 +99,7 @@ std::vector<std::string> header_of(const Csv& csv, const TableText& file) {
 
 TableColumns target_columns(const Csv& csv) {
   TableColumns columns;
+  columns.text = csv.text;
   columns.targets = csv.target;
   if (csv.weight) {
     columns.weight = csv.weight->text;
@@ -122,6 +123,10 @@ TableColumns columns_of(const Csv& csv, const std::vector<std::string>& header, 
   const auto is_one_of = [](const std::vector<ColumnName>& names, const std::string& name) {
     return std::any_of(names.begin(), names.end(), [&](const ColumnName& one) { return one.text == name; });
   };
+  if (csv.text) {
+    find_column(header, csv.text->text, csv.text->place, path, csv.header);
+    return columns;
+  }
   if (csv.inputs) {
     for (const ColumnName& name : *csv.inputs) columns.inputs.push_back({name.text, false, name.place});
   } else {

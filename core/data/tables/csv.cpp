@@ -17,6 +17,7 @@
 #include "core/data/parallel.h"
 #include "core/data/tables/class_names.h"
 #include "core/data/tables/other_rows.h"
+#include "core/data/tables/text_rows.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -79,7 +80,7 @@ std::vector<std::uint32_t> positions_of(const Dictionary& dictionary, const std:
 }
 
 TableColumns columns_of(const Csv& csv, const Encoding& known) {
-  if (known.columns.empty()) {
+  if (known.columns.empty() && !csv.text) {
     fail_data("the checkpoint is of a run whose data was no table, so it does not say which columns are inputs",
               "evaluate it on data like its own");
   }
@@ -410,7 +411,8 @@ CsvSource open_csv(const Csv& csv, const std::function<bool(Split)>& wants, cons
   return source;
 }
 
-InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known) {
+InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known,
+                       std::shared_ptr<const tokenizers::Tokenizer> tokenizer) {
   TableColumns columns = columns_of(csv, known);
   columns.targets.clear();
   columns.weight.clear();
@@ -424,6 +426,11 @@ InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& 
   note_unknown(*dataset, "inputs", inputs.notes);
   note_filled(*dataset, "inputs", known, inputs.notes);
   inputs.dataset = dataset;
+  if (csv.text) {
+    TokenRows rows = tokens_of(dataset->take_documents(), tokenizer.get(), csv);
+    inputs.notes.push_back(note_on_lengths(rows, csv, "inputs"));
+    inputs.dataset = with_tokens(dataset, std::move(rows), csv, std::move(tokenizer));
+  }
   return inputs;
 }
 

@@ -43,6 +43,8 @@ class TableDataset : public Dataset {
 
   std::string line_of(std::int64_t index) const override { return table_.line_of(index); }
 
+  // The texts of a column of texts, by row, which it has no longer.
+  std::vector<std::string> take_documents() { return std::move(table_.documents); }
   // By row, the number of its group; empty without a column of groups.
   const std::vector<std::uint32_t>& groups() const { return table_.groups; }
   // The categories that the encoding does not have, by column, with their cells.
@@ -113,6 +115,8 @@ struct InputTable {
   std::vector<std::string> notes;
   std::vector<SkippedRow> skipped;  // any number of them
 };
-InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known);
+// `tokenizer`: of a column of texts; null: bytes.
+InputTable open_inputs(const Csv& csv, const std::string& path, const Encoding& known,
+                       std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr);
 
 }  // namespace pmaptrain::data

@@ -87,8 +87,9 @@ Bytes text_of(const Bytes& file, const std::string& path, TextEncoding encoding)
   return text.slice(skipped, text.size() - skipped);
 }
 
-CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& path)
-    : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path) {}
+CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& path,
+                     std::span<const std::int64_t> lines)
+    : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path), lines_(lines) {}
 
 void CsvReader::fail(const std::string& what, std::string help) const {
   fail_data(fmt::format("'{}', line {}: {}", path_, line_, what), std::move(help));
@@ -102,6 +103,8 @@ bool CsvReader::next_record() {
     if (*at_ != '\n') {
       record_ = at_;
       in_record_ = true;
+      if (record_number_ < lines_.size()) line_ = lines_[record_number_];
+      ++record_number_;
       return true;
     }
     ++at_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,9 @@ inline std::string_view as_text(const Bytes& bytes) {
 // unquoted cell are part of it.
 class CsvReader {
  public:
-  // `text` must outlive it; `path` is for messages.
-  CsvReader(std::string_view text, char delimiter, const std::string& path);
+  // `text` must outlive it; `path` is for messages, and so are `lines`: where records are in the file, if that is not
+  // where they are in the text.
+  CsvReader(std::string_view text, char delimiter, const std::string& path, std::span<const std::int64_t> lines = {});
 
   // Moves to the next record and skips the rest of the previous one. Returns false at the end of the text.
   bool next_record();
@@ -57,6 +59,8 @@ class CsvReader {
   bool in_record_ = false;  // a cell follows
   bool is_quoted_ = false;
   std::int64_t line_ = 0, next_line_ = 1;
+  std::span<const std::int64_t> lines_;
+  std::size_t record_number_ = 0;
   std::string unescaped_;
 };
 

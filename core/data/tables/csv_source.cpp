@@ -1,12 +1,17 @@
 #include "core/data/tables/csv_source.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/data/opening.h"
 #include "core/data/tables/csv.h"
 #include "core/data/tables/other_rows.h"
+#include "core/data/tables/text_rows.h"
+#include "core/data/tokenizer.h"
+#include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::data {
 
@@ -106,7 +111,42 @@ Declaration<Csv> Csv::declaration() {
                                        "take them as none, zeros in all columns of the input or row 0 of a table of "
                                        "table_embedding, and count them.",
                             .example = "unknown: ignore"}),
-      field(&Csv::on_error, rows_on_error_key()));
+      field(&Csv::on_error, rows_on_error_key()),
+      field(&Csv::text, {.path = "text",
+                         .meaning = "A column of texts, whose tokens by data.tokenizer are the inputs: sequences of "
+                                    "different lengths, for a model that begins with an embedding. Other columns are "
+                                    "no inputs then.",
+                         .example = "text: review"}),
+      field(&Csv::max_length, {.path = "max_length",
+                               .low = 1,
+                               .high = 1e6,
+                               .meaning = "Of text, the number of tokens at most; longer ones are cut.",
+                               .example = "max_length: 256"}),
+      field(&Csv::truncate, {.path = "truncate",
+                             .meaning = "Of text, what is cut off where it is too long: right, its end; left, its "
+                                        "beginning.",
+                             .example = "truncate: left"}),
+      field(&Csv::special_tokens,
+            {.path = "special_tokens",
+             .meaning = "Of text, whether the tokens that the tokenizer puts around each text are there.",
+             .example = "special_tokens: false"}));
+}
+
+// The tokens of a column of texts in place of other inputs.
+static void read_texts_of(const Csv& of, const CsvSource& csv, const Opening& opening, Source& source) {
+  std::map<Split, std::vector<std::string>> texts;
+  for (const auto& [split, table] : csv.splits) texts[split] = table->take_documents();
+  if (opening.tokenizer != nullptr) {
+    source.tokenizer = opening.tokenizer->open([&](const auto& take) {
+      for (const std::string& text : texts[Split::train]) take(text);
+    });
+  }
+  if (source.tokenizer != nullptr) source.encoding.tokenizer = hash_of(*source.tokenizer);
+  for (const auto& [split, table] : csv.splits) {
+    TokenRows rows = tokens_of(texts.at(split), source.tokenizer.get(), of);
+    source.notes.push_back(note_on_lengths(rows, of, name_of(split)));
+    source.of(split) = with_tokens(table, std::move(rows), of, source.tokenizer);
+  }
 }
 
 Source Csv::open(const Opening& opening) const {
@@ -124,6 +164,10 @@ Source Csv::open(const Opening& opening) const {
   source.notes = std::move(csv.notes);
   if (const auto trained = csv.splits.find(Split::train); trained != csv.splits.end()) {
     source.groups = {trained->second, &trained->second->groups()};
+  }
+  if (text) {
+    read_texts_of(*this, csv, opening, source);
+    return source;
   }
   source.learn = [tables = std::move(csv.splits), missing = missing](Source& of) {
     const std::vector<std::optional<double>> means = tables.at(Split::train)->means_of(*of.train, of.encoding, missing);

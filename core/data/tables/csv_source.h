@@ -43,6 +43,12 @@ constexpr std::array<declare::Word<Unknown>, 2> words_of(declare::Tag<Unknown>) 
   return {{{"error", Unknown::error}, {"ignore", Unknown::ignore}}};
 }
 
+// Which end of a text that is too long is cut off.
+enum class Truncate { right, left };
+constexpr std::array<declare::Word<Truncate>, 2> words_of(declare::Tag<Truncate>) {
+  return {{{"right", Truncate::right}, {"left", Truncate::left}}};
+}
+
 // Tables of text, one row per example.
 struct Csv {
   using Files = std::vector<std::string>;  // absolute paths; their rows follow one another
@@ -63,6 +69,12 @@ struct Csv {
   std::vector<ColumnName> missing_categories;  // texts, of which each means an empty cell of a categorical input
   Unknown unknown = Unknown::error;
   OnError on_error = OnError::error;
+  std::optional<ColumnName> text;  // the tokens of this column are the inputs
+  std::int64_t max_length = 256;   // of its tokens
+  Truncate truncate = Truncate::right;
+  bool special_tokens = true;  // of the tokenizer, around each text
+
+  bool has_lengths() const { return text.has_value(); }
 
   static constexpr bool learns = true;  // columns, categories and classes
   static Declaration<Csv> declaration();

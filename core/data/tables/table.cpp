@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/data/file.h"
 #include "core/data/tables/cell_faults.h"
+#include "core/data/tables/json_rows.h"
 
 namespace pmaptrain::data {
 namespace {
@@ -85,8 +86,8 @@ class TableReader {
   // The meaning of each column of a file: the index of an input, of a target (numbered after the inputs), or one of
   // these constants.
   static constexpr std::size_t skipped = std::numeric_limits<std::size_t>::max(), weight = skipped - 1,
-                               first_target = skipped / 2;
-  static bool is_target(std::size_t part) { return part >= first_target && part < weight; }
+                               document = skipped - 2, first_target = skipped / 2;
+  static bool is_target(std::size_t part) { return part >= first_target && part < document; }
 
   std::vector<std::size_t> parts_of(const std::vector<std::string>& names, const std::string& path) const {
     std::vector<std::size_t> parts(names.size(), skipped);
@@ -105,6 +106,7 @@ class TableReader {
       take(columns_.targets[t].text, columns_.targets[t].place, first_target + t);
     }
     if (!columns_.weight.empty()) take(columns_.weight, columns_.weight_place, weight);
+    if (columns_.text) take(columns_.text->text, columns_.text->place, document);
     for (std::size_t i = 0; columns_.only_these && i < names.size(); ++i) {
       if (parts[i] != skipped || is_known(names[i])) continue;
       fail_data(
@@ -130,7 +132,7 @@ class TableReader {
   // Calls `take(part, cell)` for each cell of each row, and checks that rows have a cell for each column.
   template <class Take>
   void for_each_row(const TableText& file, Take&& take) {
-    CsvReader reader(as_text(file.text), csv_.delimiter.front(), file.path);
+    CsvReader reader(as_text(file.text), csv_.delimiter.front(), file.path, file.lines);
     const std::vector<std::string> names = header_of(csv_, file);
     const std::vector<std::size_t> parts = parts_of(names, file.path);
     const auto& group = columns_.group;
@@ -175,6 +177,8 @@ class TableReader {
         table.take_target(part - first_target, cell);
       } else if (part == weight) {
         table.take_weight(cell);
+      } else if (part == document) {
+        table.table_.documents.emplace_back(cell);
       } else {
         table.take_input(part, cell);
       }
@@ -228,6 +232,7 @@ class TableReader {
       table_.numbers.resize(std::min(table_.numbers.size(), rows * columns_.targets.size()));
       table_.weights.resize(std::min(table_.weights.size(), rows));
       table_.groups.resize(std::min(table_.groups.size(), rows));
+      table_.documents.resize(std::min(table_.documents.size(), rows));
       for (std::size_t i = 0; i < categories.size(); ++i) table_.categories[i].keep(categories[i]);
       reader_->leave_record();
     }
@@ -454,7 +459,14 @@ std::string Table::line_of(std::int64_t row) const {
 }
 
 TableText open_table(const Csv& csv, const std::string& path) {
-  return {path, about_file(path, [&] { return read_text(path, csv.encoding); })};
+  return about_file(path, [&]() -> TableText {
+    if (!has_json_lines(path)) return {path, read_text(path, csv.encoding)};
+    if (!csv.header) {
+      fail_data(fmt::format("'{}' has JSON lines, whose columns have names, and header is false", path),
+                "remove header: false");
+    }
+    return rows_of_json(path, read_text(path), csv.delimiter.front());
+  });
 }
 
 Table read_table(const Csv& csv, const std::vector<TableText>& files, const TableColumns& columns, TargetKind kind,

@@ -60,6 +60,7 @@ struct TableColumns {
   std::string weight;               // empty: none
   Place weight_place;
   std::optional<ColumnName> group;  // none: none is read
+  std::optional<ColumnName> text;   // a column of texts
   std::vector<ColumnName> others;   // that a file may have as well
 };
 
@@ -67,6 +68,7 @@ struct TableColumns {
 struct TableText {
   std::string path;
   Bytes text;
+  std::vector<std::int64_t> lines = {};  // by record, where it is in the file; empty: where it is in the text
 };
 // Throws Error (data) for a file that cannot be read, or is no text in the encoding of `csv`.
 TableText open_table(const Csv& csv, const std::string& path);
@@ -106,7 +108,8 @@ struct Table {
   std::vector<double> numbers;       // [rows, targets], of targets that are numbers
   std::vector<std::uint32_t> codes;  // of targets that are texts
   Dictionary texts;
-  std::vector<float> weights;  // none without a weight column
+  std::vector<float> weights;          // none without a weight column
+  std::vector<std::string> documents;  // of a column of texts
   // By row, the number of its group among the sorted ones. None without a column of groups.
   std::vector<std::uint32_t> groups;
 };

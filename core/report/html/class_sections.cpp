@@ -303,6 +303,8 @@ std::string worst_table(const SplitPredictions& of, std::span<const WorstExample
   const bool is_number = !is_class && !of.worst.empty() && of.worst.front().numbers.size() == 1;
   const bool has_places =
       std::any_of(of.worst.begin(), of.worst.end(), [](const WorstExample& one) { return !one.place.empty(); });
+  const bool has_texts =
+      std::any_of(of.worst.begin(), of.worst.end(), [](const WorstExample& one) { return !one.text.empty(); });
   std::vector<std::vector<Cell>> rows;
   for (const WorstExample& example : examples) {
     std::vector<Cell>& row = rows.emplace_back();
@@ -318,6 +320,7 @@ std::string worst_table(const SplitPredictions& of, std::span<const WorstExample
       row.push_back(number_cell(numbers_text(example.outputs)));
       row.push_back(number_cell(shown_number(is_number ? example.outputs[0] - example.numbers[0] : example.error)));
     }
+    if (has_texts) row.push_back(text_cell(printable(example.text)));
     if (!example.inputs.empty()) inputs.add(example, row);
   }
   std::vector<Cell> head{number_cell("example")};
@@ -329,6 +332,7 @@ std::string worst_table(const SplitPredictions& of, std::span<const WorstExample
     head.insert(head.end(), {number_cell("true"), number_cell("predicted"),
                              number_cell(is_number ? "error" : "mean squared error")});
   }
+  if (has_texts) head.push_back(text_cell("text"));
   if (!of.worst.empty() && !of.worst.front().inputs.empty()) inputs.add_heads(head);
   return table("examples that are predicted worst", head, rows);
 }

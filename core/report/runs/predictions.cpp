@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/evaluate/evaluator.h"
 #include "core/input/open.h"
 #include "core/model/prediction.h"
@@ -49,6 +50,18 @@ std::size_t largest(const T& values) {
 // The most bytes of an example that a report shows as a row of numbers; of examples, and of outputs of a regression
 // that are drawn.
 constexpr std::size_t most_bytes = 4096, most_points = 500, most_outputs = 4;
+
+// The first characters of a text, in one line.
+std::string beginning_of(const std::string& text) {
+  constexpr std::size_t most = 300;
+  std::string line;
+  for (std::size_t at = 0; at < text.size(); at += utf8_at(text, at).bytes) {
+    if (at >= most) return line + " …";
+    const char c = text[at];
+    line += c == '\n' || c == '\t' || c == '\r' ? " " : text.substr(at, utf8_at(text, at).bytes);
+  }
+  return line;
+}
 
 // Keeps the examples with the largest errors.
 class Worst {
@@ -94,6 +107,7 @@ class Collector {
     found_.worst = worst_.take();
     for (WorstExample& example : found_.worst) {
       example.place = place_of(example.index);
+      example.text = beginning_of(dataset_.text_of(example.index));
       if (!is_image(found_.input) && found_.input.bytes() > most_bytes) continue;
       example.inputs.resize(found_.input.bytes());
       dataset_.read(example.index, example.inputs.data(), target_.data());

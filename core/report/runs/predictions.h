@@ -26,6 +26,7 @@ struct WorstExample {
   double of_predicted = 0;       // of the predicted class
   double error = 0;              // by which examples are ordered: -log(probability), or the mean squared error
   std::vector<std::byte> inputs;  // as in the data set; empty if they are too many to be shown
+  std::string text = {};          // of a text, its beginning
   // Of label maps: the classes of the pixels, and the share of those that count which are right. The error is then the
   // mean of their -log(probability).
   std::vector<std::int32_t> true_map = {}, predicted_map = {};

@@ -150,6 +150,26 @@ class DataBinder {
   }
 
   // Checks that each column has one role, and that categorical columns are inputs.
+  // A column of texts is the only input.
+  template <class TakePart>
+  void check_column_of_texts(const Node& options, const TakePart& take) {
+    const Node* const text = get(&options, "text");
+    if (text != nullptr) take(*text, "the text");
+    for (const char* const key : {"max_length", "truncate", "special_tokens"}) {
+      const Node* const given = get(&options, key);
+      if (text == nullptr && given != nullptr && !given->fallback) {
+        reporter_.report(*given, std::string(key) + " is of a column of texts, and text names none",
+                         "text: COLUMN makes its tokens the inputs; else remove it");
+      }
+    }
+    for (const char* const key : {"inputs", "categorical", "missing", "missing_values", "missing_categories"}) {
+      const Node* const given = get(&options, key);
+      if (text == nullptr || given == nullptr || given->fallback) continue;
+      reporter_.report(*given, std::string(key) + " is of other inputs, and text is the only one",
+                       "remove it, or text; texts beside numbers are not supported");
+    }
+  }
+
   void check_csv(const Node& options, const data::Csv& csv) {
     if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
         static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
@@ -186,6 +206,7 @@ class DataBinder {
         }
       }
     }
+    check_column_of_texts(options, take);
     const Node* categorical = get(&options, "categorical");
     if (categorical == nullptr) return;
     if (const Node* missing = get(&options, "missing")) check_missing(*missing, csv, parts, inputs != nullptr);
@@ -249,8 +270,12 @@ class DataBinder {
 
   void check_tokenizer(const Node& tokenizer, const DataSpec& out) {
     const auto* const text = out.source.as<data::TextFiles>();
-    if (out.source && text == nullptr) {
-      reporter_.report(tokenizer, "tokenizer is for texts, and the source is " + out.source->name(), "remove it");
+    const auto* const csv = out.source.as<data::Csv>();
+    if (out.source && text == nullptr && (csv == nullptr || !csv->text)) {
+      reporter_.report(tokenizer,
+                       "tokenizer is for texts, and the source is " + out.source->name() +
+                           (csv != nullptr ? " without a column of texts" : ""),
+                       csv != nullptr ? "remove it, or name the column: csv: {text: review, ...}" : "remove it");
     } else if (text != nullptr && text->tokens != data::Tokens::bytes && out.tokenizer &&
                out.tokenizer.as<data::TokenizerFile>() == nullptr) {
       reporter_.report(tokenizer,
