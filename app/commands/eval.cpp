@@ -20,6 +20,7 @@
 #include "core/run/records/final_report.h"
 #include "core/run/records/lines.h"
 #include "core/run/records/matrix_json.h"
+#include "core/run/token_cache.h"
 
 namespace pmaptrain::app {
 namespace {
@@ -168,7 +169,8 @@ int command_eval(CommandArguments arguments, const Streams& given) {
   }
   if (tuned_metric && !split) split = "validation";
   config.overrides.processes = processes_of(streams);
-  const spec::Loaded loaded = load_config(config, streams);
+  spec::Loaded loaded = load_config(config, streams);
+  loaded.spec.data.token_cache = run::tokens_beside(config.config);
   if (!json) print_notes(loaded.facts_and_notes(), streams);
   const std::string chosen = first.text(
       [&] { return checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, config.config, member); });

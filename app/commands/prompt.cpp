@@ -199,7 +199,10 @@ int continue_text(const PromptOptions& options, ConfigOptions config, const std:
       if (!prompt.are_numbers()) streams.out << prompt.bytes;
       flush();
       signal = generator.run(tokens, options.tokens.value_or(default_tokens), sampling, write, StopSignals::flag());
-      if (decoder) streams.out << decoder->rest();
+      if (decoder) {
+        const std::string rest = decoder->rest();
+        streams.out << (is_terminal ? printable(rest) : rest);
+      }
       streams.out << "\n";
       flush();
     } catch (const evaluate::StreamRefused&) {  // main() tells a failure from a reader that went away

@@ -339,7 +339,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     if (!first.is_alone() && loaded.spec.model.initial_from) {
       initial = std::make_shared<setup::InitialFile>(setup::open_initial_file(loaded.spec.model, first));
     }
-    loaded.spec.data.token_cache = run::tokens_beside(std::filesystem::absolute(session.run_dir).parent_path());
+    loaded.spec.data.token_cache = run::tokens_beside(session.run_dir);
     setup::Setup setup =
         resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
                : setup::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));

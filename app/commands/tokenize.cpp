@@ -396,7 +396,7 @@ int command_tokenize(CommandArguments arguments, const Streams& streams) {
         "usage: pmaptrain tokenize train|encode|decode|show\n\n"
         "Makes tokenizers from texts, and turns texts into ids and back.\n\n" +
         definitions(lines, display::text_columns(streams.out_fd)) +
-        "\n`pmaptrain tokenize train --help` lists the options of each; docs/text.md has an example.\n";
+        "\n`pmaptrain tokenize train --help` lists the options of each; docs/training.md has an example.\n";
     streams.out << for_reader(usage, streams);
     return 0;
   }

@@ -91,6 +91,10 @@ spec::ConfigText read_config(ConfigOptions& options, const Streams& streams) {
   config.file = first.text([&] { return config.file; });
   config.directory = first.text([&] { return config.directory; });
   config.run_format = std::stoi(first.text([&] { return std::to_string(config.run_format); }));
+  // Another process uses the copy of the run folder where it sees it.
+  config.tokenizer = first.text([&] { return config.tokenizer; });
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(config.tokenizer, error)) config.tokenizer.clear();
   const std::string kind = first.text([&] {
     std::error_code ignored;
     return std::string(std::filesystem::is_directory(options.config, ignored) ? "run" : "file");

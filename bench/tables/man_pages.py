@@ -34,14 +34,14 @@ data:
   bucket_by_length: 20
 model:
   layers:
-    - embedding: {num_embeddings: VOCABULARY, features: 128}
+    - embedding: {num_embeddings: 20000, features: 128}
     - global_avg_pool
     - dropout: 0.3
     - dense: 5
 loss: softmax_cross_entropy
 metrics: [accuracy]
 optimizer: {adamw: {weight_decay: 0.01}, learning_rate: {cosine_decay: {init_value: 0.01}}}
-train: {duration: 15 epochs, eval_every: never, checkpoint: {every: never}}
+train: {duration: 8 epochs, eval_every: 8 epochs}
 """
 
 PEER = """
@@ -109,7 +109,7 @@ def write_split(folder, pages, seed):
 
 def train(program, folder, seed):
     config = folder / "man.yaml"
-    config.write_text(CONFIG.replace("VOCABULARY", "20000"))
+    config.write_text(CONFIG)
     done = subprocess.run([program, "run", config, "--seed", str(seed), "--run-dir", folder / "run", "--overwrite", "--json",
                            "--progress", "none"], check=True, capture_output=True)
     summary = json.loads(done.stdout)

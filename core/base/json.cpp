@@ -19,6 +19,25 @@ Json parse_members(std::string_view text, const std::function<bool(const std::st
 
 Json try_parse_json(std::string_view text) { return Json::parse(text, nullptr, false); }
 
+bool is_nested_deeper(std::string_view text, int levels) {
+  int level = 0;
+  bool is_text = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_text) {
+      if (c == '\\') ++at;
+      is_text = c != '"';
+    } else if (c == '"') {
+      is_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++level > levels) return true;
+    } else if (c == ']' || c == '}') {
+      --level;
+    }
+  }
+  return false;
+}
+
 std::string json_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

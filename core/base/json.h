@@ -21,6 +21,10 @@ nlohmann::ordered_json parse_members(std::string_view text, const std::function<
 // As parse_json(), but is_discarded() for a text that is no JSON.
 nlohmann::ordered_json try_parse_json(std::string_view text);
 
+// Whether lists and objects of a text are inside of each other more than so many times. Writing one that is takes as
+// much of the stack.
+bool is_nested_deeper(std::string_view text, int levels);
+
 // In one line, or with so many spaces a level. Bytes that are no UTF-8 are replaced by U+FFFD.
 std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 // A string of JSON, in its quotes.

@@ -256,7 +256,7 @@ void CheckpointEvaluation::check_processes() const {
   std::string options = "eval " + split() + " of";
   for (const std::int64_t member : members_) options += " " + std::to_string(member);
   setup::check_processes(*shared_.agreement(), spec::member_spec(loaded_.spec, members_.front()).mesh,
-                         {loaded_.resolved, options, data_.description, contents_});
+                         {loaded_.resolved, options, data_.description, data_.encoding.tokenizer, contents_});
 }
 
 std::vector<Evaluation> CheckpointEvaluation::run(Evaluator& evaluator, std::span<const std::int64_t> members,

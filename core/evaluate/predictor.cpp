@@ -151,8 +151,9 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
     for (const std::int64_t member : found.members) options += " " + std::to_string(member);
     input::Content inputs = input::content_of(request.input.path);
     inputs.key = "--input";
-    setup::check_processes(*shared_.agreement(), spec.mesh,
-                           {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), {inputs}});
+    setup::check_processes(
+        *shared_.agreement(), spec.mesh,
+        {loaded.resolved, options, std::to_string(predictions_.inputs->input().bytes()), "", {inputs}});
   }
   const std::int64_t rows =
       input::rows_at_once(spec.data, spec::data_mesh(spec.mesh), std::max<std::int64_t>(1, state.batch_size));

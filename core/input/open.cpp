@@ -92,8 +92,32 @@ std::int64_t count_of_labels(const data::Dataset& train, const spec::DataSpec& s
   return counts.empty() ? 0 : std::max<std::int64_t>(0, std::int64_t{counts.rbegin()->first} + 1);
 }
 
+// Whether the files have tokens, which a tokenizer only decodes.
+bool has_tokens(const spec::DataSpec& spec) {
+  const auto* const text = spec.source.as<data::TextFiles>();
+  return text != nullptr && text->tokens != data::Tokens::bytes;
+}
+
+// That of the config; of a run that is there already, its copy, since the file may have moved, and the texts that words
+// were learned from.
+data::TokenizerKind tokenizer_kind(const spec::DataSpec& spec, const data::Encoding* known,
+                                   const data::Encoding* continued) {
+  const bool is_file = spec.tokenizer.as<data::TokenizerFile>() != nullptr;
+  const bool is_run = known != nullptr || continued != nullptr || is_file;
+  if (is_run && !spec.kept_tokenizer.empty()) return data::TokenizerFile{spec.kept_tokenizer};
+  if (known != nullptr && !known->tokenizer.empty() && spec.tokenizer && !is_file &&
+      spec.tokenizer.as<data::ByteTokens>() == nullptr) {
+    throw Error(
+        ExitStatus::data,
+        Diagnostic{"data", spec.source_place,
+                   fmt::format("the run folder has no {}, which has the words of its tokenizer", spec::kept_tokenizer),
+                   "copy it from where the run was trained"});
+  }
+  return spec.tokenizer;
+}
+
 void check_tokenizer(const std::string& hash, const data::Encoding& run, const spec::DataSpec& spec) {
-  if (hash == run.tokenizer) return;
+  if (hash == run.tokenizer || has_tokens(spec)) return;
   throw Error(ExitStatus::data,
               Diagnostic{"data", spec.source_place, "data.tokenizer is not the one that the run was trained with",
                          fmt::format("a run folder keeps it as {}", spec::kept_tokenizer)});
@@ -189,7 +213,8 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   opening.ignored_label = spec.ignored_label;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
-  if (spec.tokenizer) opening.tokenizer = spec.tokenizer.operator->();
+  const data::TokenizerKind tokenizer = tokenizer_kind(spec, known, continued);
+  if (tokenizer) opening.tokenizer = tokenizer.operator->();
   opening.token_cache = spec.token_cache.get();
   data::Source source = at_files(spec, [&] { return spec.source->open(opening); });
   if (source.train)
@@ -231,16 +256,10 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
 }
 
 std::shared_ptr<const tokenizers::Tokenizer> tokenizer_of(const spec::DataSpec& spec, const data::Encoding& encoding) {
-  if (!spec.tokenizer || encoding.tokenizer.empty()) return nullptr;
-  const auto is_gone = [&](const auto&) {
-    throw Error(
-        ExitStatus::data,
-        Diagnostic{"data", spec.source_place,
-                   fmt::format("the run folder has no {}, which has the words of its tokenizer", spec::kept_tokenizer),
-                   "copy it from where the run was trained"});
-  };
-  std::shared_ptr<const tokenizers::Tokenizer> tokenizer = spec.tokenizer->open(is_gone);
-  check_tokenizer(data::hash_of(*tokenizer), encoding, spec);
+  const data::TokenizerKind kind = tokenizer_kind(spec, &encoding, nullptr);
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;
+  if (kind) tokenizer = kind->open([](const auto&) {});
+  check_tokenizer(tokenizer != nullptr ? data::hash_of(*tokenizer) : std::string(), encoding, spec);
   return tokenizer;
 }
 

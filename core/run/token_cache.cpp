@@ -29,15 +29,13 @@ class Tokens final : public data::TokenCache {
     std::error_code error;
     if (!fs::is_regular_file(file, error)) return std::nullopt;
     try {
-      data::Bytes bytes = data::map_file(file.string());
-      fs::last_write_time(file, fs::file_time_type::clock::now(), error);  // it was used
-      return bytes;
+      return data::map_file(file.string());
     } catch (const Error&) {
       return std::nullopt;  // it is written again
     }
   }
 
-  data::Bytes keep(const std::string& name, const std::function<void(const Append&)>& write) override {
+  std::optional<data::Bytes> keep(const std::string& name, const std::function<void(const Append&)>& write) override {
     const std::string path = path_of(name).string();
     try {
       make_directories(folder_);
@@ -46,24 +44,18 @@ class Tokens final : public data::TokenCache {
       write([&](std::span<const std::byte> bytes) { file.write(bytes); });
       file.close();
       file.take_place();
+      data::Bytes bytes = data::map_file(path);
+      remove_old();
+      return bytes;
     } catch (const Error& error) {
+      // What the texts are to blame for is no matter of the cache.
       if (error.status() != ExitStatus::failed) throw;
-      return in_memory(write);  // nothing can be written there, or no more
+      return std::nullopt;
     }
-    data::Bytes bytes = data::map_file(path);
-    remove_old();
-    return bytes;
   }
 
  private:
   fs::path path_of(const std::string& name) const { return folder_ / (name + std::string(ending)); }
-
-  static data::Bytes in_memory(const std::function<void(const Append&)>& write) {
-    auto bytes = std::make_shared<std::vector<std::byte>>();
-    write([&](std::span<const std::byte> more) { bytes->insert(bytes->end(), more.begin(), more.end()); });
-    const std::span<const std::byte> view(*bytes);
-    return {std::move(bytes), view};
-  }
 
   // A process that has mapped one keeps its bytes.
   void remove_old() const {
@@ -81,8 +73,11 @@ class Tokens final : public data::TokenCache {
 
 }  // namespace
 
-std::shared_ptr<data::TokenCache> tokens_beside(const std::filesystem::path& folder) {
-  return std::make_shared<Tokens>(folder / ".tokens");
+std::shared_ptr<data::TokenCache> tokens_beside(const fs::path& run_dir) {
+  std::error_code error;
+  fs::path folder = fs::absolute(run_dir, error).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "runs/a/"
+  return std::make_shared<Tokens>(folder.parent_path() / ".tokens");
 }
 
 }  // namespace pmaptrain::run

@@ -8,8 +8,8 @@
 
 namespace pmaptrain::run {
 
-// Keeps them in the folder .tokens of `folder`, which the first of them makes: the eight that were used last. Where
-// nothing can be written there, they are made in memory.
-std::shared_ptr<data::TokenCache> tokens_beside(const std::filesystem::path& folder);
+// Keeps them in the folder .tokens beside a run folder, which the first of them makes: the eight that were written
+// last.
+std::shared_ptr<data::TokenCache> tokens_beside(const std::filesystem::path& run_dir);
 
 }  // namespace pmaptrain::run

@@ -49,6 +49,7 @@ void check_processes(Agreement& agreement, const spec::MeshSpec& mesh, const Ali
   agreement.check_alike("the command line", alike.options, help);
   agreement.check_alike("the instruction set", instruction_set(), help);
   agreement.check_alike("the data", alike.data, help);
+  agreement.check_alike("data.tokenizer", alike.tokenizer, help);
   for (const input::Content& content : alike.contents) {
     agreement.check_alike("the data '" + content.path + "' (" + content.key + ")", identity_of(content), help);
   }
@@ -65,8 +66,9 @@ std::string data_identity(const Setup& setup) {
 }
 
 void prepare_processes(Agreement& agreement, const Setup& setup, std::string_view options) {
-  check_processes(agreement, setup.spec().mesh,
-                  {setup.loaded.resolved, options, setup.source.description, setup.contents});
+  check_processes(
+      agreement, setup.spec().mesh,
+      {setup.loaded.resolved, options, setup.source.description, setup.source.encoding.tokenizer, setup.contents});
   // Each process has decided it by the memory of its own GPUs.
   agreement.check_alike("the number of splits that stay on GPUs", std::to_string(setup.resident_splits.size()),
                         "mesh.gpu_memory gives all processes the memory that the smallest GPU has");

@@ -12,9 +12,10 @@ namespace pmaptrain::setup {
 
 // What processes that compute together must have in common, beside the program and the instruction set.
 struct Alike {
-  std::string_view config;   // resolved
-  std::string_view options;  // a text that is equal for equal options of the command line
-  std::string_view data;     // a description of the data
+  std::string_view config;     // resolved
+  std::string_view options;    // a text that is equal for equal options of the command line
+  std::string_view data;       // a description of the data
+  std::string_view tokenizer;  // Encoding::tokenizer
   const input::Contents& contents;
 };
 

@@ -76,6 +76,7 @@ struct NormalizeTargets {
 struct DataSpec {
   data::SourceKind source;
   data::TokenizerKind tokenizer;                  // of texts; none: bytes
+  std::string kept_tokenizer;                     // a file: the copy of the run folder that the config is of
   std::shared_ptr<data::TokenCache> token_cache;  // set by those that keep encoded texts; null: none is kept
   BatchSize batch_size;
   Remainder remainder = Remainder::drop;

@@ -116,8 +116,13 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
     for (const std::string& note : loaded.facts_and_notes()) errors.back().notes.push_back(note);
     throw Error(ExitStatus::usage, std::move(errors));
   }
-  if (loaded.spec.data.tokenizer && !parsed.tokenizer.empty()) {
-    loaded.spec.data.tokenizer = data::TokenizerFile{parsed.tokenizer};
+  const auto sets_tokenizer = [](const std::string& setting) { return setting.starts_with("data.tokenizer"); };
+  const bool is_given = std::any_of(overrides.set.begin(), overrides.set.end(), sets_tokenizer);
+  if (loaded.spec.data.tokenizer && !is_given) {
+    loaded.spec.data.kept_tokenizer = parsed.tokenizer;
+    if (loaded.spec.ensemble) {
+      for (Spec& member : loaded.spec.ensemble->alone) member.data.kept_tokenizer = parsed.tokenizer;
+    }
   }
   loaded.resolved = print_config(config);
   loaded.tree = std::make_shared<const Node>(std::move(config));

@@ -88,9 +88,8 @@ std::string nfc(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   utf8proc_uint8_t* composed = nullptr;
   const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
-                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   if (size < 0) throw std::bad_alloc();  // the text is well-formed
   std::string result(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(size));
   std::free(composed);
@@ -132,8 +131,12 @@ bool is_of_words(char32_t code) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC: return true;
-    default: return code == 0x200c || code == 0x200d;  // the joiners
+    default: break;
   }
+  // The joiners, and letters that are symbols.
+  return code == 0x200c || code == 0x200d || (code >= 0x24b6 && code <= 0x24e9) ||
+         (code >= 0x1f130 && code <= 0x1f149) || (code >= 0x1f150 && code <= 0x1f169) ||
+         (code >= 0x1f170 && code <= 0x1f189);
 }
 
 std::string byte_level_text(std::string_view bytes) {

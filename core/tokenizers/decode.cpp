@@ -103,17 +103,27 @@ std::string Tokenizer::decode(std::span<const Id> ids, bool with_special) const 
 }
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, std::span<const Id> before) : tokenizer_(tokenizer) {
-  constexpr std::size_t most = 16;  // tokens that may decode otherwise beside others
-  ids_.assign(before.end() - static_cast<std::ptrdiff_t>(std::min(most, before.size())), before.end());
+  constexpr std::size_t window = 16;  // tokens that may decode otherwise beside others
+  std::size_t first = before.size() > window ? before.size() - window : 0;
+  while (first > 0 && is_byte(before[first])) --first;
+  ids_.assign(before.begin() + static_cast<std::ptrdiff_t>(first), before.end());
   complete_ = ids_.size();
+}
+
+// Bytes side by side are decoded together, so those that come may change what those before them are.
+bool StreamDecoder::is_byte(Id id) const {
+  const auto falls_back = [](const Decoder& step) { return std::holds_alternative<ByteFallback>(step); };
+  const std::vector<Decoder>& steps = tokenizer_.definition().decoders;
+  return std::any_of(steps.begin(), steps.end(), falls_back) && byte_of(tokenizer_.token(id)).has_value();
 }
 
 std::string StreamDecoder::next(Id id) {
   ids_.push_back(id);
+  if (is_byte(id)) return {};
   const std::string before = tokenizer_.decode(std::span(ids_).first(complete_));
   std::string all = tokenizer_.decode(ids_);
   // The bytes of a character may be in several tokens.
-  if (all.size() <= before.size() || all.ends_with(replacement)) return {};
+  if (all.size() <= before.size() || all.ends_with(replacement) || !all.starts_with(before)) return {};
   std::string added = all.substr(before.size());
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(complete_));
   complete_ = ids_.size();
@@ -125,7 +135,11 @@ std::string StreamDecoder::rest() {
   const std::string all = tokenizer_.decode(ids_);
   ids_.clear();
   complete_ = 0;
-  return all.size() > before.size() ? all.substr(before.size()) : std::string();
+  // What was given may end within a run of bytes that reads otherwise as a whole.
+  std::size_t common = 0;
+  while (common < std::min(before.size(), all.size()) && before[common] == all[common]) ++common;
+  while (common > 0 && common < all.size() && (static_cast<unsigned char>(all[common]) & 0xc0U) == 0x80) --common;
+  return all.substr(common);
 }
 
 }  // namespace pmaptrain::tokenizers

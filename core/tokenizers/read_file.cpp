@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -46,9 +47,10 @@ class Reader {
     definition.added = read_added(definition.model);
     if (const Json* const part = given(file_, "normalizer"))
       add_normalizers(*part, "normalizer", definition.normalizers);
+    check_growth(definition.normalizers);
     if (const Json* const part = given(file_, "pre_tokenizer")) {
       add_pre_tokenizers(*part, "pre_tokenizer", definition.pre_tokenizers);
-      check_order(definition.pre_tokenizers);
+      check_order(definition);
     }
     if (const Json* const part = given(file_, "decoder")) add_decoders(*part, "decoder", definition.decoders);
     if (const Json* const part = given(file_, "post_processor")) read_template(*part, "post_processor", definition);
@@ -212,34 +214,48 @@ class Reader {
     const Json* const part = given(file_, "added_tokens");
     if (part == nullptr) return added;
     if (!part->is_array()) fail("added_tokens", "is no list");
+    std::unordered_map<std::string_view, Id> ids;  // of model.vocab
+    for (Id id = 0; id < model.tokens.size(); ++id) {
+      if (!model.tokens[id].empty()) ids.emplace(model.tokens[id], id);
+    }
     std::set<std::string> contents;
-    std::set<Id> ids;
+    std::optional<Id> last;
     for (std::size_t i = 0; i < part->size(); ++i) {
-      const Json& one = (*part)[i];
       const std::string at = fmt::format("added_tokens[{}]", i);
-      if (!one.is_object()) fail(at, "is no object");
-      only(one, at, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-      AddedToken token;
-      token.content = text(one, "content", at);
-      token.id = id(one.contains("id") ? one["id"] : Json(), inside(at, "id"));
-      token.single_word = flag(one, "single_word", at, false);
-      token.lstrip = flag(one, "lstrip", at, false);
-      token.rstrip = flag(one, "rstrip", at, false);
-      token.special = flag(one, "special", at, false);
-      token.normalized = flag(one, "normalized", at, !token.special);
-      if (token.content.empty()) fail(at, "has an empty content");
-      if (!contents.insert(token.content).second || !ids.insert(token.id).second) {
-        fail(at, fmt::format("has the content or the id of another one, {} {}", token.id, shown_name(token.content)));
-      }
-      if (token.id < model.tokens.size() && !model.tokens[token.id].empty() &&
-          model.tokens[token.id] != token.content) {
+      AddedToken token = read_added_token((*part)[i], at);
+      if (!contents.insert(token.content).second) fail(at, "has the content of another one");
+      // The package gives ids itself: that of the vocabulary, or the next one behind all.
+      const auto known = ids.find(token.content);
+      const auto size = static_cast<Id>(ids.size());
+      const Id next = last && *last >= size ? *last + 1 : size;
+      const Id expected = known != ids.end() ? known->second : next;
+      if (token.id != expected) {
         fail(inside(at, "id"),
-             fmt::format("is {}, which in model.vocab is {}", token.id, shown_name(model.tokens[token.id])),
-             "the file is damaged: write it again");
+             fmt::format("is {}, and the package tokenizers gives {} the id {}", token.id, shown_name(token.content),
+                         expected),
+             "that of its vocabulary, or the next one behind all: let the package write the file again");
       }
+      last = std::max(last.value_or(0), token.id);
       added.push_back(std::move(token));
     }
     return added;
+  }
+
+  AddedToken read_added_token(const Json& one, const std::string& at) const {
+    constexpr std::size_t longest = 1024;
+    if (!one.is_object()) fail(at, "is no object");
+    only(one, at, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+    AddedToken token;
+    token.content = text(one, "content", at);
+    token.id = id(one.contains("id") ? one["id"] : Json(), inside(at, "id"));
+    token.single_word = flag(one, "single_word", at, false);
+    token.lstrip = flag(one, "lstrip", at, false);
+    token.rstrip = flag(one, "rstrip", at, false);
+    token.special = flag(one, "special", at, false);
+    token.normalized = flag(one, "normalized", at, !token.special);
+    if (token.content.empty()) fail(at, "has an empty content");
+    if (token.content.size() > longest) fail(at, fmt::format("has a content of more than {} bytes", longest));
+    return token;
   }
 
   // ---- steps ----
@@ -287,6 +303,20 @@ class Reader {
         fail_kind(at, kind, "NFC, Lowercase, Prepend, Replace and Sequence are");
       }
     });
+  }
+
+  // A few normalizers could make a text of a byte one of terabytes.
+  void check_growth(const std::vector<Normalizer>& steps) const {
+    constexpr std::size_t most = 64;
+    std::size_t growth = 1;
+    for (const Normalizer& step : steps) {
+      std::size_t own = 1;
+      if (const auto* replace = std::get_if<Replace>(&step)) {
+        own = (replace->content.size() + replace->pattern.size() - 1) / replace->pattern.size();
+      }
+      growth *= std::max<std::size_t>(own, 1);
+      if (growth > most) fail("normalizer", fmt::format("makes texts more than {} times as long", most));
+    }
   }
 
   Metaspace read_metaspace(const Json& part, const std::string& at) const {
@@ -343,11 +373,15 @@ class Reader {
     });
   }
 
-  void check_order(const std::vector<PreTokenizer>& steps) const {
+  void check_order(const Definition& definition) const {
+    const std::vector<PreTokenizer>& steps = definition.pre_tokenizers;
     for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
       if (std::holds_alternative<ByteLevel>(steps[i])) {
         fail("pre_tokenizer", "has a step after ByteLevel, which is not supported", other_tokenizers);
       }
+    }
+    if (definition.is_byte_level() && !definition.model.is_bpe) {
+      fail("pre_tokenizer", "is ByteLevel beside a model of type WordLevel, which is not supported", other_tokenizers);
     }
   }
 
@@ -428,6 +462,9 @@ class Reader {
 
 Definition read_definition(std::string_view text, const std::string& name) {
   Json file;
+  constexpr int deepest = 32;
+  if (is_nested_deeper(text, deepest))
+    fail_data(fmt::format("'{}' is no tokenizer.json: it is nested too deeply", name));
   try {
     file = parse_unordered_json(text);
   } catch (const Json::exception&) {

@@ -2,6 +2,7 @@
 #include "core/tokenizers/split.h"
 
 #include <pcre2.h>
+#include <utf8proc.h>
 
 #include <array>
 #include <cassert>
@@ -17,8 +18,9 @@ namespace pmaptrain::tokenizers {
 namespace {
 
 // The classes of Unicode that \s and \w are in tokenizer.json; in PCRE2 they have other characters.
-#define PMAPTRAIN_SPACES "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define PMAPTRAIN_WORDS                                                                                        \
+#define PMAPTRAIN_SPACES \
+  "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define PMAPTRAIN_WORDS                                                                                              \
   "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}" \
   "\\x{1f170}-\\x{1f189}"
 #define PMAPTRAIN_ENDINGS "'s|'t|'re|'ve|'m|'ll|'d"
@@ -29,12 +31,12 @@ struct Known {
 };
 constexpr std::array<Known, 3> expressions = {{
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-     PMAPTRAIN_ENDINGS "| ?+\\p{L}++| ?\\p{N}++| ?[^" PMAPTRAIN_SPACES "\\p{L}\\p{N}]++|[" PMAPTRAIN_SPACES "]+(?![^" PMAPTRAIN_SPACES
-                       "])|[" PMAPTRAIN_SPACES "]+"},
+     PMAPTRAIN_ENDINGS "| ?+\\p{L}++| ?\\p{N}++| ?[^" PMAPTRAIN_SPACES "\\p{L}\\p{N}]++|[" PMAPTRAIN_SPACES
+                       "]+(?![^" PMAPTRAIN_SPACES "])|[" PMAPTRAIN_SPACES "]+"},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      "(?i:" PMAPTRAIN_ENDINGS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}++|\\p{N}{1,3}+| ?[^" PMAPTRAIN_SPACES
-     "\\p{L}\\p{N}]++[\\r\\n]*+|[" PMAPTRAIN_SPACES "]*[\\r\\n]++|[" PMAPTRAIN_SPACES "]+(?![^" PMAPTRAIN_SPACES "])|["
-     PMAPTRAIN_SPACES "]+"},
+     "\\p{L}\\p{N}]++[\\r\\n]*+|[" PMAPTRAIN_SPACES "]*[\\r\\n]++|[" PMAPTRAIN_SPACES "]+(?![^" PMAPTRAIN_SPACES
+     "])|[" PMAPTRAIN_SPACES "]+"},
     {R"(\w+|[^\w\s]+)", "[" PMAPTRAIN_WORDS "]++|[^" PMAPTRAIN_WORDS PMAPTRAIN_SPACES "]++"},
 }};
 
@@ -51,8 +53,8 @@ std::shared_ptr<void> compile(Expression expression) {
 
 // Compiled once.
 const std::shared_ptr<void>& code_of(Expression expression) {
-  static const std::array<std::shared_ptr<void>, 3> codes = {
-      compile(Expression::gpt2), compile(Expression::llama3), compile(Expression::words)};
+  static const std::array<std::shared_ptr<void>, 3> codes = {compile(Expression::gpt2), compile(Expression::llama3),
+                                                             compile(Expression::words)};
   return codes[static_cast<std::size_t>(expression)];
 }
 
@@ -88,8 +90,15 @@ void cut(std::string_view text, std::string_view marker, bool runs, const Splitt
 
 std::string_view text_of(Expression expression) { return expressions[static_cast<std::size_t>(expression)].text; }
 
+std::string unicode_versions() {
+  std::array<char, 64> pcre2 = {};
+  pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, pcre2.data());
+  return std::string(pcre2.data()) + " " + utf8proc_version();
+}
+
 Matcher::Matcher(Expression expression) : code_(code_of(expression)) {
-  match_ = {pcre2_match_data_create(1, nullptr), [](void* p) { pcre2_match_data_free(static_cast<pcre2_match_data*>(p)); }};
+  match_ = {pcre2_match_data_create(1, nullptr),
+            [](void* p) { pcre2_match_data_free(static_cast<pcre2_match_data*>(p)); }};
   if (match_ == nullptr) throw std::bad_alloc();
 }
 
@@ -139,8 +148,8 @@ std::string_view Splitter::change(std::size_t step, std::string_view text, bool 
   const auto* meta = std::get_if<Metaspace>(&steps_[step]);
   if (meta == nullptr) return text;
   changed = replaced(text, " ", meta->replacement);
-  const bool prepends = meta->prepend == Metaspace::Scheme::always ||
-                        (meta->prepend == Metaspace::Scheme::first && is_first);
+  const bool prepends =
+      meta->prepend == Metaspace::Scheme::always || (meta->prepend == Metaspace::Scheme::first && is_first);
   if (prepends && !changed.starts_with(meta->replacement)) changed.insert(0, meta->replacement);
   return changed;
 }

@@ -14,6 +14,9 @@ namespace pmaptrain::tokenizers {
 // An expression as tokenizer.json has it.
 std::string_view text_of(Expression expression);
 
+// The versions of the libraries that know the classes of characters: ids of rare characters may depend on them.
+std::string unicode_versions();
+
 // Finds the matches of an expression. A compiled expression is shared; a matcher is of one thread.
 class Matcher {
  public:

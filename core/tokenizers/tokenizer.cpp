@@ -40,6 +40,9 @@ Tokenizer::Tokenizer(Definition definition) : definition_(std::move(definition))
     const std::string space = space_of(definition_.normalizers);
     if (definition_.pre_tokenizers.empty() && !space.empty() && bpe_->may_be_cut_before(space)) cuts_at_ = space;
   }
+  for (Id id = 0; !definition_.model.is_bpe && id < definition_.model.tokens.size(); ++id) {
+    if (const std::string& word = definition_.model.tokens[id]; !word.empty()) words_.emplace(word, id);
+  }
   for (const AddedToken& added : definition_.added) {
     if (added.id >= tokens_.size()) tokens_.resize(added.id + std::size_t{1});
     tokens_[added.id] = added.content;
@@ -85,6 +88,7 @@ void Encoder::encode(std::string_view text, const Take& take) {
   tokenizer_.raw_.each(whole, [&](std::optional<Id> token, std::string_view part) {
     if (token) {
       ids_.push_back(*token);
+      take_some(ids_);
     } else {
       encode_part(part, part.data() == whole.data(), take_some);
     }
@@ -110,6 +114,7 @@ void Encoder::encode_part(std::string_view text, bool is_first, const Take& take
   tokenizer_.normalized_.each(text, [&](std::optional<Id> token, std::string_view part) {
     if (token) {
       ids_.push_back(*token);
+      take(ids_);
       return;
     }
     splitter_.each(part, is_first && part.data() == begin, [&](std::string_view piece) {
@@ -121,8 +126,9 @@ void Encoder::encode_part(std::string_view text, bool is_first, const Take& take
 
 void Encoder::encode_piece(std::string_view piece) {
   if (!tokenizer_.bpe_) {
-    const std::optional<Id> id = tokenizer_.id_of(piece);
-    if (id || tokenizer_.unknown_) ids_.push_back(id ? *id : *tokenizer_.unknown_);
+    const auto word = tokenizer_.words_.find(piece);
+    const bool is_known = word != tokenizer_.words_.end();
+    if (is_known || tokenizer_.unknown_) ids_.push_back(is_known ? word->second : *tokenizer_.unknown_);
     return;
   }
   if (piece.size() > Cache::longest) {

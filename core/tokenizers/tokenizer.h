@@ -48,6 +48,7 @@ class Tokenizer {
   std::unordered_map<std::string_view, Id> ids_;  // of tokens_
   AddedTokens raw_, normalized_;                  // found before normalisation, and after it
   std::optional<Bpe> bpe_;
+  std::unordered_map<std::string_view, Id> words_;  // without bpe_, those of the vocabulary
   std::optional<Id> unknown_;
   std::string cuts_at_;
 };
@@ -107,6 +108,8 @@ class StreamDecoder {
   std::string rest();
 
  private:
+  bool is_byte(Id id) const;
+
   const Tokenizer& tokenizer_;
   std::vector<Id> ids_;       // from the last place on where the text was complete, and before it what decodes with it
   std::size_t complete_ = 0;  // of ids_

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <utility>
 
@@ -144,8 +145,8 @@ class Merger {
   std::priority_queue<Candidate> queue_;
 };
 
-// The characters that make up 99.95 % of the texts, but at most so many, in the order of their codes. Others are left to
-// bytes.
+// The characters that make up 99.95 % of the texts, but at most so many, in the order of their codes. Others are left
+// to bytes.
 std::vector<std::string> frequent_characters(const std::unordered_map<std::string, std::uint64_t>& pieces,
                                              std::int64_t most) {
   std::map<std::string, std::uint64_t> counts;
@@ -218,8 +219,7 @@ void PieceCounts::add(std::string_view document) {
   }
 }
 
-BpeTrainer::BpeTrainer(Training training)
-    : training_(std::move(training)), counts_(definition_of(training_.style)) {}
+BpeTrainer::BpeTrainer(Training training) : training_(std::move(training)), counts_(definition_of(training_.style)) {}
 
 Definition BpeTrainer::finish() const {
   Definition made = definition_of(training_.style);
@@ -241,16 +241,25 @@ Definition BpeTrainer::finish() const {
     for (unsigned byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
     alphabet = frequent_characters(counts_.counts(), training_.size / 2);
   }
+  const std::size_t beside = tokens.size();
   std::unordered_map<std::string, Id> ids;
   for (const std::string& symbol : alphabet) {
-    ids.emplace(symbol, static_cast<Id>(tokens.size()));
-    tokens.push_back(symbol);
+    // A special token may be a character.
+    const auto same = std::find(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(beside), symbol);
+    ids.emplace(symbol, static_cast<Id>(same - tokens.begin() < std::ssize(tokens) ? same - tokens.begin()
+                                                                                   : std::ssize(tokens)));
+    if (ids.at(symbol) == tokens.size()) tokens.push_back(symbol);
   }
   if (counts_.pieces() == 0) fail_data("the texts are empty", "a tokenizer is trained on text");
   if (std::ssize(tokens) > training_.size) {
+    // More characters are taken into a larger vocabulary, at most half of it.
+    const std::size_t characters =
+        is_bytes ? alphabet.size()
+                 : frequent_characters(counts_.counts(), std::numeric_limits<std::int64_t>::max()).size();
     fail_usage(fmt::format("a vocabulary of {} has no room for the {} special tokens, bytes and characters",
                            training_.size, tokens.size()),
-               fmt::format("--size {} or more; 8192 is usual for a small model", tokens.size() + 1));
+               fmt::format("size {} or more; 8192 is usual for a small model",
+                           beside + std::min(characters, is_bytes ? characters : beside) + 1));
   }
   std::vector<Word> words;
   for (const auto& [piece, count] : counts_.counts()) {

@@ -126,6 +126,11 @@ TEST_CASE("JSON lines are a table with a column for each key", "[data]") {
     return error_of([&] { opened(reviews(folder / "bad.jsonl")); });
   };
   CHECK(contains(said("{\"review\": \"a\", \"label\": 0}\n[1]\n"), "bad.jsonl', line 2: it is no object of JSON"));
+  CHECK(contains(said("{\"review\": NaN}\n"), "bad.jsonl', line 1: it is not JSON; the mistake is at byte"));
+  CHECK(contains(said("{\"review\": " + std::string(100000, '[')), "line 1: lists and objects are nested too deeply"));
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += "{\"k" + std::to_string(i) + "\": 1}\n";
+  CHECK(contains(said(many), "line 4097: the objects have more than 4,096 keys by now"));
   CHECK(contains(said("{\"text\": \"a\", \"label\": 0}\n"), "has no column 'review'"));
   CHECK(contains(said("{\"review\": \"a\", \"label\": 0}\n\n{\"review\": \"b\"}\n"),
                  "bad.jsonl', line 3, column 'label': the cell is empty"));
@@ -142,4 +147,24 @@ TEST_CASE("words of a column of texts are those of the rows that are trained on"
   CHECK(source.tokenizer->size() == 5);  // <pad>, <unk>, film, bad, good
   CHECK(tokens_in(*source.train, 0) == Row{4, 2});
   CHECK(tokens_in(*source.test, 0) == Row{4, 1});
+}
+
+TEST_CASE("rows that are left out take their texts with them, whatever line ends these have", "[data]") {
+  const TemporaryFolder folder;
+  std::string table = "review,label\n";
+  for (int i = 0; i < 100; ++i)
+    table += "\"line one\nline two of " + std::to_string(i) + "\"," + std::to_string(i % 2) + "\n";
+  table += "\"wrong\nfake,1\nrest\",\n";  // without a label
+  table += "last,1\n";
+  folder.write("r.csv", table);
+  data::Csv csv = reviews(folder / "r.csv", 30);
+  csv.on_error = data::OnError::skip;
+  const data::Source source = opened(csv);
+  REQUIRE(source.train->size() == 101);
+  CHECK(tokens_in(*source.train, 100) == bytes_in("last"));
+  CHECK(tokens_in(*source.train, 99) == bytes_in("line one\nline two of 99"));
+  CHECK(label_in(*source.train, 100) == 1);
+  CHECK(contains(source.train->line_of(100), "line 205"));
+  REQUIRE(source.encoding.skipped.size() == 1);
+  CHECK(source.encoding.skipped.front().row == 100);
 }

@@ -65,12 +65,12 @@ class KeptInMemory final : public data::TokenCache {
     ++reads;
     return data::Bytes(found->second, *found->second);
   }
-  data::Bytes keep(const std::string& name, const std::function<void(const Append&)>& write) override {
+  std::optional<data::Bytes> keep(const std::string& name, const std::function<void(const Append&)>& write) override {
     auto bytes = std::make_shared<std::vector<std::byte>>();
     write([&](std::span<const std::byte> more) { bytes->insert(bytes->end(), more.begin(), more.end()); });
     kept[name] = bytes;
     ++writes;
-    return {bytes, *bytes};
+    return data::Bytes(bytes, *bytes);
   }
   std::map<std::string, std::shared_ptr<std::vector<std::byte>>> kept;
   int reads = 0, writes = 0;
@@ -124,14 +124,23 @@ TEST_CASE("texts are encoded once: again only where the text, the tokenizer or t
   folder.write("a.txt", "the cat sat on the hat");
   CHECK(encoded(texts_of(files), gpt2(), &kept) == ids_by(gpt2(), "the cat sat on the hat"));
   CHECK(kept.writes == 4);
-  // What was cut off is made again.
-  for (auto& [name, bytes] : kept.kept) bytes->resize(3);
-  CHECK(encoded(texts_of(files), gpt2(), &kept) == ids_by(gpt2(), "the cat sat on the hat"));
-  CHECK(kept.writes == 5);
+  // What is damaged is made again: cut off, also after whole ids, and changed.
+  int writes = kept.writes;
+  const auto damage = [&](auto&& change) {
+    for (auto& [name, bytes] : kept.kept) change(*bytes);
+    CHECK(encoded(texts_of(files), gpt2(), &kept) == ids_by(gpt2(), "the cat sat on the hat"));
+    CHECK(kept.writes == ++writes);
+  };
+  damage([](std::vector<std::byte>& bytes) { bytes.resize(3); });
+  damage([](std::vector<std::byte>& bytes) { bytes.resize(bytes.size() - 4); });
+  damage([](std::vector<std::byte>& bytes) { bytes.erase(bytes.begin(), bytes.begin() + 2); });
+  damage([](std::vector<std::byte>& bytes) { bytes.front() ^= std::byte{1}; });
 }
 
 TEST_CASE("ids above 65,535 are kept in 32 bits, and files have them as uint32", "[data]") {
   tokenizers::Definition large = tests::tokenizer_named("gpt2");
+  while (large.model.tokens.size() < 70000)
+    large.model.tokens.push_back("#" + std::to_string(large.model.tokens.size()));
   large.added.push_back({.id = 70000, .content = "<far>", .special = true});
   const tokenizers::Tokenizer tokenizer(std::move(large));
   const TemporaryFolder folder;

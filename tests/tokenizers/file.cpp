@@ -76,7 +76,10 @@ TEST_CASE("parts of a tokenizer that are not supported are named by their place"
   is("/added_tokens/0/special", 1, "added_tokens[0].special is neither true nor false");
   is("/added_tokens/0/id", 3000000, "added_tokens[0].id is 3000000, and ids are numbers from 0 to 2,097,151");
   is("/added_tokens/0/id", -1, "added_tokens[0].id is -1, and ids are numbers");
-  is("/added_tokens/0/id", 5, "added_tokens[0].id is 5, which in model.vocab is");
+  is("/added_tokens/0/id", 5, "added_tokens[0].id is 5, and the package tokenizers gives <|endoftext|> the id 0");
+  is("/added_tokens/1/id", 500, "added_tokens[1].id is 500, and the package tokenizers gives <special> the id 330");
+  is("/normalizer", {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(65, 'a')}},
+     "normalizer makes texts more than 64 times as long");
   is("/model/merges/0", {"a", "nowhere"}, "model.merges[0] has nowhere, which is no token of model.vocab");
   is("/model/merges/0", "a", "model.merges[0] is no pair of tokens");
   is("/model/vocab", json::array(), "model.vocab is no object of tokens with their ids");
@@ -90,5 +93,7 @@ TEST_CASE("what is no tokenizer.json is told what one is", "[tokenizers]") {
   };
   CHECK(said("#version: 0.2\nĠ t\n").find("'t.json' is no JSON") != std::string::npos);
   CHECK(said("{\"hello\": 0}").find("is no tokenizer.json: it has no `model`") != std::string::npos);
+  CHECK(said(std::string(100000, '[')).find("'t.json' is no tokenizer.json: it is nested too deeply") !=
+        std::string::npos);
   CHECK(said("[1, 2]").find("it has no `model`") != std::string::npos);
 }

@@ -61,7 +61,8 @@ TEST_CASE("bytes that are no UTF-8 are replaced as Python replaces them", "[toke
 TEST_CASE("a text without special tokens is itself again after bytes are merged", "[tokenizers]") {
   const tokenizers::Tokenizer tokenizer(tests::tokenizer_named("gpt2"));
   tokenizers::Encoder encoder(tokenizer);
-  std::mt19937 draw(1);
+  std::mt19937 engine(1);
+  const auto draw = [&] { return static_cast<char32_t>(engine()); };
   for (int round = 0; round < 50; ++round) {
     std::string text;
     for (int i = 0; i < 300; ++i) {
@@ -97,7 +98,7 @@ TEST_CASE("the pair of the lowest rank is merged first, of equal ones the first,
   };
   tokenizers::Encoder encoder(tokenizer);
   std::mt19937 draw(2);
-  for (const std::size_t length : {1, 2, 3, 7, 20, 47, 48, 49, 50, 127, 128, 129, 400}) {
+  for (const std::size_t length : std::vector<std::size_t>{1, 2, 3, 7, 20, 47, 48, 49, 50, 127, 128, 129, 400}) {
     for (int round = 0; round < 5; ++round) {
       std::string text;
       for (std::size_t i = 0; i < length; ++i) text += static_cast<char>('a' + draw() % 3);
@@ -165,6 +166,26 @@ TEST_CASE("a text that is decoded as it grows has whole characters, and is the t
     CHECK(cut.next(*tokenizer.id_of(tokenizers::byte_level_text("\xe6"))).empty());
     CHECK(cut.rest() == "\xef\xbf\xbd");
   }
+}
+
+TEST_CASE("bytes that turn out to be no character are given when a character follows", "[tokenizers]") {
+  const tokenizers::Tokenizer tokenizer(tests::tokenizer_named("llama2"));
+  const auto byte = [&](const std::string& name) { return *tokenizer.id_of(name); };
+  const Ids ids{byte("<0xF0>"), byte("<0x9F>"),          byte("<0x98>"), byte("<0x80>"),
+                byte("<0xFF>"), byte("\xe2\x96\x81the"), byte("<0xC3>")};
+  tokenizers::StreamDecoder decoder(tokenizer);
+  std::string text;
+  for (const Id id : ids) text += decoder.next(id);
+  CHECK(text + decoder.rest() == tokenizer.decode(ids));
+}
+
+TEST_CASE("a word is looked up in the vocabulary, and not among added tokens", "[tokenizers]") {
+  tokenizers::Definition words = tests::tokenizer_named("words");
+  const auto id = static_cast<Id>(words.model.tokens.size());
+  words.added.push_back({.id = id, .content = "zz", .single_word = true});
+  const tokenizers::Tokenizer tokenizer(std::move(words));
+  CHECK(tokenizers::Encoder(tokenizer).encode("zz", false) == Ids{id});
+  CHECK(tokenizers::Encoder(tokenizer).encode("ZZ", false) == Ids{1});  // in small letters it is a word
 }
 
 TEST_CASE("characters of bytes stand for all bytes, and others for none", "[tokenizers]") {

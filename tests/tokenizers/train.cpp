@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tokenizers/characters.h"
 #include "core/tokenizers/file.h"
 #include "core/tokenizers/tokenizer.h"
 #include "tests/catch.h"
@@ -54,10 +55,18 @@ TEST_CASE("a tokenizer of each style decodes the texts that it was made from", "
 TEST_CASE("pairs that are too rare end the training, and a size without room for bytes is refused", "[tokenizers]") {
   const tokenizers::Definition few = trained(Style::llama3, 8192, {}, {"ab ab ab xy"});
   CHECK(few.model.tokens.size() == 256 + 2);  // "ab", " ab"
-  CHECK(
-      test::refusal([] { trained(Style::gpt2, 200, {"<e>"}, {"ab"}); }, ExitStatus::usage) ==
-      "a vocabulary of 200 has no room for the 257 special tokens, bytes and characters | --size 258 or more; 8192 is "
-      "usual for a small model");
+  CHECK(test::refusal([] { trained(Style::gpt2, 200, {"<e>"}, {"ab"}); }, ExitStatus::usage) ==
+        "a vocabulary of 200 has no room for the 257 special tokens, bytes and characters | size 258 or more; 8192 is "
+        "usual for a small model");
+  // The size that the help names is enough, and a special token may be a character.
+  std::string text;
+  for (int i = 0; i < 500; ++i) tokenizers::append_utf8(0x4e00 + static_cast<char32_t>(i), text);
+  const std::string said = test::refusal([&] { trained(Style::llama2, 400, {}, {text}); }, ExitStatus::usage);
+  INFO(said);
+  CHECK(said.find("| size 519 or more") != std::string::npos);
+  CHECK(trained(Style::llama2, 519, {}, {text}).model.tokens.size() <= 519);
+  const tokenizers::Definition bar = trained(Style::gpt2, 300, {"|"}, {"a|b a|b"});
+  CHECK(std::count(bar.model.tokens.begin(), bar.model.tokens.end(), "|") == 1);
   CHECK(test::refusal(
             [] {
               trained(Style::gpt2, 300, {}, {"", ""});

@@ -214,7 +214,7 @@ TEST_CASE("the keys in which the configs of processes differ are named with both
   test::on_each_process(transport, 3, [&](int process) {
     Agreement agreement({{process, 3}, &transport.end(process)});
     try {
-      setup::check_processes(agreement, {}, {process == 1 ? other : first, "", "", {}});
+      setup::check_processes(agreement, {}, {process == 1 ? other : first, "", "", "", {}});
     } catch (const Error& error) {
       agreement.fail(error.status());
       told[static_cast<std::size_t>(process)] = error.diagnostics();

@@ -82,7 +82,7 @@ std::vector<std::string> header_of(const Csv& csv, const TableText& file) {
     }
     names.emplace_back(without_blanks(*cell));
   }
-  check_delimiter(names, csv.delimiter.front(), file);
+  if (file.lines.empty()) check_delimiter(names, csv.delimiter.front(), file);
   if (!csv.header) {
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
   }

@@ -92,6 +92,7 @@ CsvReader::CsvReader(std::string_view text, char delimiter, const std::string& p
     : at_(text.data()), end_(text.data() + text.size()), delimiter_(delimiter), path_(path), lines_(lines) {}
 
 void CsvReader::fail(const std::string& what, std::string help) const {
+  failed_ = true;
   fail_data(fmt::format("'{}', line {}: {}", path_, line_, what), std::move(help));
 }
 
@@ -103,6 +104,7 @@ bool CsvReader::next_record() {
     if (*at_ != '\n') {
       record_ = at_;
       in_record_ = true;
+      failed_ = false;
       if (record_number_ < lines_.size()) line_ = lines_[record_number_];
       ++record_number_;
       return true;
@@ -137,6 +139,13 @@ void CsvReader::fail_on_zeros(const char* begin, const char* end) const {
 }
 
 void CsvReader::leave_record() {
+  if (!failed_) {
+    try {
+      while (in_record_) next_cell();
+      return;
+    } catch (const Error&) {  // its cells cannot be read
+    }
+  }
   at_ = std::find(record_, end_, '\n');
   if (at_ < end_) ++at_;
   next_line_ = line_ + 1;

@@ -37,7 +37,8 @@ class CsvReader {
   // The next cell of the record, valid until the next call; none after the last. Throws Error (data) for a quote that
   // is not closed, text after a closing quote, and a line end of CR alone.
   std::optional<std::string_view> next_cell();
-  // Gives the record up: the next one begins with the line after that in which this one does, whatever its quotes hold.
+  // Gives the record up, at its end; where its cells cannot be read, the next one begins with the line after that in
+  // which this one does, whatever its quotes hold.
   void leave_record();
   // The line in which the record begins, from 1.
   std::int64_t line() const { return line_; }
@@ -56,7 +57,8 @@ class CsvReader {
   const char *at_, *end_, *record_ = nullptr;
   char delimiter_;
   const std::string& path_;
-  bool in_record_ = false;  // a cell follows
+  bool in_record_ = false;       // a cell follows
+  mutable bool failed_ = false;  // a cell of the record cannot be read
   bool is_quoted_ = false;
   std::int64_t line_ = 0, next_line_ = 1;
   std::span<const std::int64_t> lines_;

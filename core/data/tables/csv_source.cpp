@@ -141,7 +141,7 @@ static void read_texts_of(const Csv& of, const CsvSource& csv, const Opening& op
       for (const std::string& text : texts[Split::train]) take(text);
     });
   }
-  if (source.tokenizer != nullptr) source.encoding.tokenizer = hash_of(*source.tokenizer);
+  source.encoding.tokenizer = source.tokenizer != nullptr ? hash_of(*source.tokenizer) : std::string();
   for (const auto& [split, table] : csv.splits) {
     TokenRows rows = tokens_of(texts.at(split), source.tokenizer.get(), of);
     source.notes.push_back(note_on_lengths(rows, of, name_of(split)));

@@ -178,6 +178,7 @@ class TableReader {
       } else if (part == weight) {
         table.take_weight(cell);
       } else if (part == document) {
+        if (!is_utf8(cell)) table.fail("it is not UTF-8", not_utf8_help);
         table.table_.documents.emplace_back(cell);
       } else {
         table.take_input(part, cell);

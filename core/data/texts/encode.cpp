@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <cstring>
+#include <memory>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/tokenizers/tokenizer.h"
@@ -50,7 +51,8 @@ std::string name_of(const std::vector<TextFile>& files, const std::optional<std:
   const std::shared_ptr<void> freed(state, [](void* p) { XXH3_freeState(static_cast<XXH3_state_t*>(p)); });
   XXH3_128bits_reset(state);
   const auto add = [&](std::string_view text) { XXH3_128bits_update(state, text.data(), text.size()); };
-  add(fmt::format("1 {} {} {}", hash_of(tokenizer), end ? std::to_string(*end) : "none", field.value_or("text")));
+  add(fmt::format("2 {} {} {} {}", tokenizers::unicode_versions(), hash_of(tokenizer),
+                  end ? std::to_string(*end) : "none", field.value_or("text")));
   for (const TextFile& file : files) {
     if (file.size == 0) continue;
     about_file(file.path, [&] {
@@ -64,10 +66,46 @@ std::string name_of(const std::vector<TextFile>& files, const std::optional<std:
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-// Kept tokens end with the size of their text.
-constexpr std::size_t trailer = sizeof(std::uint64_t);
+// What stands behind kept tokens: what they are, how many bytes they have, the bytes of their texts, and a hash.
+constexpr std::string_view magic = "pmaptok2";
+constexpr std::size_t trailer = magic.size() + 3 * sizeof(std::uint64_t);
 
-std::uint64_t text_size_of(const Bytes& kept) { return read_little(kept.view(), kept.size() - trailer, trailer); }
+class Trailer {
+ public:
+  void take(std::span<const std::byte> bytes) {
+    size_ += bytes.size();
+    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  std::vector<std::byte> finish(std::uint64_t text_size) const {
+    std::vector<std::byte> bytes;
+    for (const char c : magic) bytes.push_back(static_cast<std::byte>(c));
+    for (const std::uint64_t number : {size_, text_size, XXH3_64bits_digest(state_.get())}) {
+      for (std::size_t k = 0; k < sizeof(number); ++k)
+        bytes.push_back(static_cast<std::byte>(number >> (8 * k) & 255U));
+    }
+    return bytes;
+  }
+
+ private:
+  static std::shared_ptr<XXH3_state_t> make() {
+    std::shared_ptr<XXH3_state_t> state(XXH3_createState(), [](XXH3_state_t* p) { XXH3_freeState(p); });
+    XXH3_64bits_reset(state.get());
+    return state;
+  }
+  std::shared_ptr<XXH3_state_t> state_ = make();
+  std::uint64_t size_ = 0;
+};
+
+// The bytes of the texts of kept tokens; none for what is damaged.
+std::optional<std::uint64_t> text_size_of(const Bytes& kept, Tokens tokens) {
+  if (kept.size() < trailer) return std::nullopt;
+  const std::size_t size = kept.size() - trailer;
+  const std::span<const std::byte> end = kept.view().subspan(size);
+  const auto number = [&](std::size_t i) { return read_little(end, magic.size() + 8 * i, 8); };
+  const bool is_one = as_chars(end).starts_with(magic) && number(0) == size && size % bytes_of(tokens) == 0 &&
+                      number(2) == XXH3_64bits(kept.data(), size);
+  return is_one ? std::optional(number(1)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -76,23 +114,28 @@ Tokens tokens_for(std::int64_t vocabulary) { return vocabulary <= 65536 ? Tokens
 std::uint64_t encode_files(const std::vector<TextFile>& files, const std::optional<std::string>& field,
                            const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, TokenCache* cache,
                            TokenStore& to) {
-  if (cache == nullptr) {
+  const auto in_memory = [&] {
     return encode_all(files, field, tokenizer, end, to.tokens(),
                       [&](std::span<const std::byte> bytes) { to.append(bytes); });
-  }
+  };
+  if (cache == nullptr) return in_memory();
   const std::string name = name_of(files, field, tokenizer, end);
   std::optional<Bytes> kept = cache->find(name);
-  const bool is_whole = kept && kept->size() >= trailer && (kept->size() - trailer) % bytes_of(to.tokens()) == 0;
-  if (!is_whole) {
+  std::optional<std::uint64_t> size = kept ? text_size_of(*kept, to.tokens()) : std::nullopt;
+  if (!size) {
     kept = cache->keep(name, [&](const TokenCache::Append& append) {
-      const std::uint64_t size = encode_all(files, field, tokenizer, end, to.tokens(), append);
-      std::array<std::byte, trailer> bytes = {};
-      for (std::size_t k = 0; k < trailer; ++k) bytes[k] = static_cast<std::byte>(size >> (8 * k) & 255U);
-      append(bytes);
+      Trailer end_of_file;
+      const auto take = [&](std::span<const std::byte> bytes) {
+        end_of_file.take(bytes);
+        append(bytes);
+      };
+      append(end_of_file.finish(encode_all(files, field, tokenizer, end, to.tokens(), take)));
     });
+    size = kept ? text_size_of(*kept, to.tokens()) : std::nullopt;
   }
+  if (!size) return in_memory();
   if (kept->size() > trailer) to.map(kept->slice(0, kept->size() - trailer));
-  return text_size_of(*kept);
+  return *size;
 }
 
 }  // namespace pmaptrain::data

@@ -24,16 +24,17 @@ class TokenCache {
   using Append = std::function<void(std::span<const std::byte> bytes)>;
   // The bytes that were kept under a name; none if there are none.
   virtual std::optional<Bytes> find(const std::string& name) = 0;
-  // Keeps the bytes that `write` appends, and returns them.
-  virtual Bytes keep(const std::string& name, const std::function<void(const Append& append)>& write) = 0;
+  // Keeps the bytes that `write` appends, and returns them; none if that is not possible.
+  virtual std::optional<Bytes> keep(const std::string& name,
+                                    const std::function<void(const Append& append)>& write) = 0;
 };
 
 // How tokens of a vocabulary of so many are stored.
 Tokens tokens_for(std::int64_t vocabulary);
 
-// Appends the ids of the documents of files, each with the end token after it. With a cache they are encoded once:
-// memory does not grow with the files then. Returns the number of bytes of the texts. Throws Error (data) as
-// each_document() does, and for files without any text.
+// Appends the ids of the documents of files, each with the end token after it. With a cache they are encoded once, and
+// are read from the disk. Memory holds a document as its file has it, and twice more where the tokenizer normalises it.
+// Returns the number of bytes of the texts. Throws Error (data) as each_document() does.
 std::uint64_t encode_files(const std::vector<TextFile>& files, const std::optional<std::string>& field,
                            const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, TokenCache* cache,
                            TokenStore& to);

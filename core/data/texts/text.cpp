@@ -78,7 +78,8 @@ class TextDataset : public Dataset {
 
 // Appends the files' documents. One plain file is mapped, and of several those that are large, as far as the number of
 // open files permits; the others are copied into memory.
-void read_all(const std::vector<TextFile>& files, const TextFiles& text, const std::string& origin, TokenStore& to) {
+void read_all(const std::vector<TextFile>& files, const TextFiles& text, std::optional<std::int64_t> end,
+              const std::string& origin, TokenStore& to) {
   constexpr std::uint64_t large = std::uint64_t{64} << 20;
   constexpr std::size_t most_mapped = 64;
   std::vector<bool> maps;
@@ -93,7 +94,7 @@ void read_all(const std::vector<TextFile>& files, const TextFiles& text, const s
   }
   demand_memory(copied, origin);
   for (std::size_t i = 0; i < files.size(); ++i)
-    about_file(files[i].path, [&] { read_text_file(files[i], text, maps[i], to); });
+    about_file(files[i].path, [&] { read_text_file(files[i], text, end, maps[i], to); });
 }
 
 void check_field(const std::vector<TextFile>& files, const TextFiles& text, const std::string& origin) {
@@ -147,8 +148,8 @@ std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles:
   } else if (text.tokens == Tokens::bytes) {
     sequence->kinds = 256;
   }
+  const std::optional<std::int64_t> end = text.end_id(tokenizer);
   if (encodes) {
-    const std::optional<std::int64_t> end = text.end_id(tokenizer);
     const std::uint64_t bytes =
         encode_files(files, text.field, *tokenizer,
                      end ? std::optional(static_cast<tokenizers::Id>(*end)) : std::nullopt, cache, sequence->tokens);
@@ -156,7 +157,7 @@ std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles:
     notes.push_back(fmt::format("{} has {} of {}: {:.3g} bytes a token", origin, counted(count, "token"),
                                 human_bytes(bytes), static_cast<double>(bytes) / static_cast<double>(count)));
   } else {
-    read_all(files, text, origin, sequence->tokens);
+    read_all(files, text, end, origin, sequence->tokens);
   }
   const std::int64_t tokens = sequence->tokens.size(), windows = (tokens - 1) / length;
   if (windows < 1) {
@@ -165,7 +166,7 @@ std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles:
               "use a smaller length, or more text");
   }
   sequence->range = range_of(sequence->tokens);
-  if (tokenizer != nullptr && !encodes) check_range(sequence->range, *tokenizer, origin);
+  if (tokenizer != nullptr) check_range(sequence->range, *tokenizer, origin);
   sequence->tokens.check_intact();
   return std::make_shared<TextDataset>(std::move(sequence), length, 0, windows, tokens);
 }

@@ -115,8 +115,7 @@ void check_whole_tokens(const TextFile& file, std::uint64_t bytes, std::size_t w
                         8 * width));
 }
 
-void end_document(const TextFiles& text, TokenStore& to) {
-  const std::optional<std::int64_t> end = text.end_id(nullptr);
+void end_document(const TextFiles& text, std::optional<std::int64_t> end, TokenStore& to) {
   if (!end) return;
   std::int32_t last = -1;
   const bool may_have_it = text.tokens != Tokens::bytes && to.size() > 0;
@@ -182,13 +181,14 @@ void each_document(const TextFile& file, const std::optional<std::string>& field
   stream.check_intact();
 }
 
-void read_text_file(const TextFile& file, const TextFiles& text, bool maps, TokenStore& to) {
+void read_text_file(const TextFile& file, const TextFiles& text, std::optional<std::int64_t> end, bool maps,
+                    TokenStore& to) {
   const std::size_t before = to.bytes(), width = bytes_of(text.tokens);
   check_is_text(file, text.tokens);
   if (file.is_lines) {
     each_document(file, text.field, [&](std::string_view document) {
       to.append(std::as_bytes(std::span(document)));
-      end_document(text, to);
+      end_document(text, end, to);
     });
   } else if (file.is_plain()) {
     Bytes bytes = maps ? map_file(file.path) : bytes_of_file(file);
@@ -199,7 +199,7 @@ void read_text_file(const TextFile& file, const TextFiles& text, bool maps, Toke
       to.append(bytes.view());
       bytes.check_intact();
     }
-    end_document(text, to);
+    end_document(text, end, to);
   } else {
     TextStream stream(file);
     for (bool has_ended = false; !has_ended;) {
@@ -210,7 +210,7 @@ void read_text_file(const TextFile& file, const TextFiles& text, bool maps, Toke
     }
     stream.check_intact();
     check_whole_tokens(file, to.bytes() - before, width);
-    if (to.bytes() > before) end_document(text, to);
+    if (to.bytes() > before) end_document(text, end, to);
   }
   if (to.bytes() == before && file.is_named) fail_data(fmt::format("'{}' has no text in it", file.path));
 }

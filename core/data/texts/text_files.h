@@ -40,10 +40,12 @@ void look_into(std::vector<TextFile>& files, const TextFiles& text, std::vector<
 void each_document(const TextFile& file, const std::optional<std::string>& field,
                    const std::function<void(std::string_view document)>& take);
 
-// Appends the documents of a file, each with the end token after it: the file, or of JSON lines each line. A file of
-// 16-bit tokens that ends with the end token already gets no other one. With `maps`, a plain file stays mapped. Throws
-// Error (data) for what is no gzip or no JSON, for half a token, and for a file without text that the config names.
-void read_text_file(const TextFile& file, const TextFiles& text, bool maps, TokenStore& to);
+// Appends the documents of a file, each with the end token after it, if there is one: the file, or of JSON lines each
+// line. A file of 16-bit tokens that ends with the end token already gets no other one. With `maps`, a plain file stays
+// mapped. Throws Error (data) for what is no gzip or no JSON, for half a token, and for a file without text that the
+// config names.
+void read_text_file(const TextFile& file, const TextFiles& text, std::optional<std::int64_t> end, bool maps,
+                    TokenStore& to);
 
 // Says which of the second list's files are in both, by their path or their content; empty without any. `held_out` is
 // its name, such as "validation".

@@ -112,7 +112,7 @@ Source TextFiles::open(const Opening& opening) const {
   Source source = open_splits(splits, opening, [&](const Files& files, Notes& notes) {
     return make_text(*this, files, notes, opening.place, tokenizer.get(), opening.token_cache);
   });
-  if (tokenizer != nullptr) source.encoding.tokenizer = hash_of(*tokenizer);
+  if (tokenizer != nullptr && tokens == Tokens::bytes) source.encoding.tokenizer = hash_of(*tokenizer);
   source.tokenizer = std::move(tokenizer);
   if (!opening.wants(Split::train) || splits.size() == 1) return source;
   const std::vector<TextFile> trained = list_text_files(train);

@@ -149,7 +149,6 @@ class DataBinder {
                      "give one for each channel, or one for all");
   }
 
-  // Checks that each column has one role, and that categorical columns are inputs.
   // A column of texts is the only input.
   template <class TakePart>
   void check_column_of_texts(const Node& options, const TakePart& take) {
@@ -170,6 +169,7 @@ class DataBinder {
     }
   }
 
+  // Checks that each column has one role, and that categorical columns are inputs.
   void check_csv(const Node& options, const data::Csv& csv) {
     if (csv.delimiter.size() != 1 || csv.delimiter.find_first_of("\"\r\n") != std::string::npos ||
         static_cast<unsigned char>(csv.delimiter.front()) >= 0x80) {
