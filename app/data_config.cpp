@@ -172,6 +172,7 @@ class Writer {
       if (error.status() != ExitStatus::data || kind_ == DataKind::npz || have_masks_ || skips()) throw;
       if (!opens_without_few(try_to_open)) throw;
     }
+    if (has_text()) tokens_ = found_.train->input().tokens;
     if (found_.channels) {
       source_.yaml += commented("      channels: " + declare::word_of(*found_.channels),
                                 choices_of_channels(*found_.channels, found_.train->input().shape, lengths_.empty()));
@@ -196,6 +197,9 @@ class Writer {
     found_ = {};
     return false;
   }
+
+  // Whether the inputs are the words of a column of texts.
+  bool has_text() const { return !layout_.text.empty(); }
 
   bool skips() const { return source_.yaml.find("      on_error:") != std::string::npos; }
 
@@ -382,6 +386,11 @@ class Writer {
   // ---- the config ----
 
   std::string first_layer() const {
+    if (has_text()) {
+      return commented(
+          fmt::format("    - embedding: {{num_embeddings: {}, features: 64}}", std::max<std::int64_t>(tokens_, 3)),
+          "one row for each word");
+    }
     if (tokens_ > 0) {
       return commented(fmt::format("    - embedding: {{num_embeddings: {}, features: 64}}", tokens_),
                        "one more than the largest token");
@@ -407,6 +416,10 @@ class Writer {
   }
 
   std::string layers_to(std::int64_t outputs, const std::string& what) const {
+    if (has_text()) {
+      return commented("    - global_avg_pool", "over the words of each text") + "    - dropout: 0.3\n" +
+             commented(fmt::format("    - dense: {}", outputs), what);
+    }
     if (!lengths_.empty()) return sequence_layers(outputs, what);
     return layers_for(found_.train->input().shape, found_.train->target().shape, outputs, what);
   }
@@ -443,10 +456,13 @@ class Writer {
     out +=
         commented(fmt::format("  axes: {{devices: {}}}", devices()), "logical devices; one core can run all of them");
     out += "\ndata:\n  source:\n" + source_.yaml;
+    if (has_text()) {
+      out += commented("  tokenizer: {words: {size: 20000}}", "at most so many words, those that occur most often");
+    }
     out += commented(fmt::format("  batch_size: {}", batch_size()),
                      fmt::format("examples a step: {} on each device", batch_size() / devices()));
     if (is_divided()) out += validation();
-    if (tokens_ == 0) {
+    if (tokens_ == 0 && !has_text()) {
       out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");
     }
     if (task_ == Task::numbers) {
@@ -474,12 +490,12 @@ class Writer {
     out += is_rare_ ? commented(fmt::format("metrics: {}", metrics()), "a class is rare, so accuracy says little of it")
                     : fmt::format("metrics: {}\n", metrics());
     out += "\noptimizer:\n";
-    if (has_images()) {
+    if (has_images() || has_text()) {
       out += "  adam: {}\n";
     } else {
       out += commented("  adamw: {weight_decay: 0.3}", "small tables are soon learnt by heart: this holds against it");
     }
-    out += "  learning_rate: 0.001\n\ntrain:\n";
+    out += fmt::format("  learning_rate: {}\n\ntrain:\n", has_text() ? "0.005" : "0.001");
     out += fmt::format("  duration: {} epochs\n", epochs());
     if (found_.train && found_.train->size() / batch_size() < 100) out += "  log_every: 1 epoch\n";
     out += commented("  eval_every: 1 epoch", "on the validation examples");

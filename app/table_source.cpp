@@ -68,8 +68,12 @@ SourceText table_source(const input::TableLayout& layout, const std::string& pat
     text.yaml += commented(fmt::format("      label_separator: \"{}\"", layout.label_separator),
                            "a cell is a list of labels; an empty one has none");
   }
+  if (!layout.text.empty()) {
+    text.yaml += commented("      text: " + spec::print_text(layout.text), "its words are the inputs");
+    text.yaml += commented("      max_length: 256", "of the words of a text; longer ones lose their end");
+  }
   if (!layout.ignored.empty()) {
-    text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
+    if (layout.text.empty()) text.yaml += "      inputs: " + list_of(layout.inputs) + "\n";
     std::vector<std::string> columns;
     for (const input::TableLayout::Ignored& ignored : layout.ignored) {
       columns.push_back((ignored.column.empty() ? "one without a name" : in_a_line(ignored.column)) + " (" +

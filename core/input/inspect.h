@@ -64,6 +64,7 @@ struct TableLayout {
   };
   std::vector<Ignored> ignored;              // columns that are no inputs
   std::vector<std::string> numbers_of_rows;  // inputs that have another whole number in each row
+  std::string text;                          // where no column is an input otherwise: one of texts, whose tokens are
   std::vector<std::string> notes;
 };
 // "latin-1", as the key csv.encoding takes it.

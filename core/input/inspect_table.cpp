@@ -9,6 +9,7 @@
 #include "core/base/utf8.h"
 #include "core/data/skipped.h"
 #include "core/data/tables/csv_reader.h"
+#include "core/data/tables/json_rows.h"
 #include "core/data/text_encoding.h"
 #include "core/input/inspect.h"
 #include "core/input/table_column.h"
@@ -95,7 +96,8 @@ TableLayout find_columns(const std::string& path, const std::vector<std::string>
                            std::string(name_of(layout.encoding)) +
                            ", which its bytes suggest: look whether names are spelt well.");
   }
-  const data::Bytes bytes = data::read_text(path, layout.encoding);
+  data::Bytes bytes = data::read_text(path, layout.encoding);
+  if (data::has_json_lines(path)) bytes = data::rows_of_json(path, bytes, ',').text;
   const std::string_view text = data::as_text(bytes);
   layout.delimiter = delimiter_of(text);
   data::CsvReader reader(text, layout.delimiter, path);
@@ -195,6 +197,20 @@ TableLayout find_columns(const std::string& path, const std::vector<std::string>
                              ": all its cells are taken as texts.");
     }
     layout.has_missing = layout.has_missing || column.has_missing();
+  }
+  const auto texts = std::max_element(columns.begin(), columns.end(),
+                                      [](const Column& a, const Column& b) { return a.sentences < b.sentences; });
+  const bool has_texts =
+      !targets.contains(static_cast<std::size_t>(texts - columns.begin())) && has_sentences(*texts, rows);
+  if (has_texts && layout.inputs.empty()) {
+    layout.text = texts->name;
+    std::erase_if(layout.ignored, [&](const TableLayout::Ignored& ignored) { return ignored.column == layout.text; });
+    return layout;
+  }
+  if (has_texts) {
+    layout.notes.push_back("Column '" + texts->name + "' has texts: `text: " + texts->name +
+                           "` in place of inputs, a tokenizer and an embedding "
+                           "learn from their words.");
   }
   if (layout.inputs.empty()) {  // then a column that counts the rows is one
     for (std::size_t i = 0; i < columns.size(); ++i) {

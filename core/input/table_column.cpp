@@ -78,6 +78,8 @@ void count_cell(Column& column, std::string_view cell, std::size_t row, std::int
       if (column.unit.empty()) column.unit = unit;
       if (column.unit == unit) ++column.with_unit;
     }
+    constexpr int spaces_of_sentence = 3;
+    if (std::count(cell.begin(), cell.end(), ' ') >= spaces_of_sentence) ++column.sentences;
     if (is_list(cell) && column.lists++ == 0) column.list = {std::string(cell), line};
     if (const std::optional<data::DateCell> date = data::date_in(cell)) {
       ++column.dates;
@@ -159,6 +161,11 @@ bool is_of_numbers(const Column& column, std::size_t rows) {
 std::string strays_of(const Column& column) {
   return "has numbers but in " + counted(static_cast<std::int64_t>(column.texts), "row") + ", such as " +
          data::shown_cell(column.text.text) + " in line " + std::to_string(column.text.line);
+}
+
+bool has_sentences(const Column& column, std::size_t rows) {
+  return column.texts > 0 && column.values.size() > most_texts(rows) && 2 * column.sentences > rows &&
+         !has_dates(column) && !has_lists(column);
 }
 
 std::string why_ignored(const Column& column, bool is_first, std::size_t rows) {

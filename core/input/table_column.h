@@ -45,6 +45,7 @@ struct Column {
   CellAt list;                // the first one
   std::size_t with_unit = 0;  // "12 kg"
   std::string unit;           // of the first one
+  std::size_t sentences = 0;  // texts of several words
   std::size_t truths = 0;     // 0 and 1, no and yes, False and True
   CellAt other;               // the first cell that is neither one of them nor empty
   // These flags concern cells that are not texts.
@@ -68,6 +69,8 @@ bool has_stray_texts(const Column& column);
 std::string strays_of(const Column& column);
 // Whether its texts are numbers with a unit behind them: "12 kg".
 bool has_unit(const Column& column);
+// Whether most of its cells are texts of several words, and no names of categories.
+bool has_sentences(const Column& column, std::size_t rows);
 // Whether most of its texts are lists in the notation of Python or JSON.
 bool has_lists(const Column& column);
 // A column of texts that has more of them is no input.
