@@ -245,10 +245,11 @@ Definition BpeTrainer::finish() const {
   std::unordered_map<std::string, Id> ids;
   for (const std::string& symbol : alphabet) {
     // A special token may be a character.
-    const auto same = std::find(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(beside), symbol);
-    ids.emplace(symbol, static_cast<Id>(same - tokens.begin() < std::ssize(tokens) ? same - tokens.begin()
-                                                                                   : std::ssize(tokens)));
-    if (ids.at(symbol) == tokens.size()) tokens.push_back(symbol);
+    const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(beside),
+               same = std::find(tokens.begin(), end, symbol);
+    const bool is_there = same != end;
+    ids.emplace(symbol, static_cast<Id>(is_there ? same - tokens.begin() : std::ssize(tokens)));
+    if (!is_there) tokens.push_back(symbol);
   }
   if (counts_.pieces() == 0) fail_data("the texts are empty", "a tokenizer is trained on text");
   if (std::ssize(tokens) > training_.size) {

@@ -60,5 +60,5 @@ TEST_CASE("init csv reads JSON lines", "[app]") {
                  return "{\"a\": " + std::to_string(i % 7) + ", \"b\": " + std::to_string(0.5 * i) +
                         ", \"y\": " + std::to_string(i % 2) + "}";
                }));
-  CHECK(contains(written(folder, "csv", folder / "n.jsonl"), "target: y"));
+  CHECK(contains(written(folder, "csv", folder / "n.jsonl"), "target: \"y\""));
 }

@@ -94,9 +94,9 @@ TEST_CASE("a run keeps its tokenizer, speaks text with it, and is not continued 
   CHECK_FALSE(std::filesystem::is_empty(run.folder / ".tokens"));
   std::filesystem::remove(run.folder / "tok.json");
   const Finished said = call({"predict", run.dir, "--prompt", "the cat", "--tokens", "5"});
-  INFO(said.err);
+  INFO(said.err << said.out);
   CHECK(said.status == 0);
-  CHECK(said.out.starts_with("the cat sat on the mat"));
+  CHECK(said.out.starts_with("the cat sat"));
   const Finished evaluated = call({"eval", run.dir, "--split", "train"});
   INFO(evaluated.err);
   CHECK(evaluated.status == 0);
@@ -146,7 +146,7 @@ TEST_CASE("a model of a column of texts is trained, evaluated, exported and pred
       "  tokenizer: {words: {min_count: 1}}\n  bucket_by_length: 3\n",
       "{embedding: {num_embeddings: 30, features: 8}}, global_avg_pool, {dense: 2}");
   std::filesystem::remove(run.folder / "r.csv");
-  CHECK(run.csv("new.jsonl") == "row,prediction\n0,yes\n1,no\n");
+  CHECK(run.csv("new.jsonl") == "prediction\nyes\nno\n");
   CHECK(contains(run.csv("new.jsonl", {"--id", "n"}), "1,yes\n2,no\n"));
   const Finished exported = call({"export", run.dir, "--output", run.folder / "m.onnx"});
   INFO(exported.err);

@@ -118,8 +118,9 @@ TEST_CASE("JSON lines are a table with a column for each key", "[data]") {
   numbers.categorical = {{"b"}};
   const data::Source table = opened(numbers);
   float input[3] = {};
-  table.train->read(0, reinterpret_cast<std::byte*>(input), nullptr);
-  CHECK((input[0] == 1.5F && input[1] == 0 && input[2] == 1));
+  std::int32_t label = -1;
+  table.train->read(0, reinterpret_cast<std::byte*>(input), reinterpret_cast<std::byte*>(&label));
+  CHECK((input[0] == 1.5F && input[1] == 0 && input[2] == 1 && label == 0));
 
   const auto said = [&](const std::string& text) {
     folder.write("bad.jsonl", text);

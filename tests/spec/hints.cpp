@@ -220,7 +220,7 @@ TEST_CASE("what other tools do by themselves is told with what does it here", "[
         "9: unknown key 'trainable' in dense: did you mean 'optimizer.groups'? Parameters are named by patterns: "
         "groups: [{parameters: \"dense_0.*\", freeze: true}]");
   CHECK(told("source: fashion_mnist", "source: {text: {train: a.txt, length: 8, tokens: chars}}") ==
-        "3: tokens takes one of bytes, uint16, not 'chars': did you mean 'bytes'?");
+        "3: tokens takes one of bytes, uint16, uint32, not 'chars': did you mean 'bytes'?");
 }
 
 TEST_CASE("weights of classes are a list in their order, and not all 0", "[spec]") {

@@ -157,6 +157,7 @@ class ConfigWriter {
       const double value = std::stod(text);
       if (!(value < key.low) && !(value > key.high)) fit.emplace_back(text);
     }
+    if (fit.empty()) fit.push_back(std::to_string(static_cast<std::int64_t>(key.low)));
     return pick(fit);
   }
 

@@ -121,15 +121,18 @@ Declaration<Csv> Csv::declaration() {
                                .low = 1,
                                .high = 1e6,
                                .meaning = "Of text, the number of tokens at most; longer ones are cut.",
-                               .example = "max_length: 256"}),
+                               .example = "max_length: 256",
+                               .fallback_text = "256"}),
       field(&Csv::truncate, {.path = "truncate",
                              .meaning = "Of text, what is cut off where it is too long: right, its end; left, its "
                                         "beginning.",
-                             .example = "truncate: left"}),
+                             .example = "truncate: left",
+                             .fallback_text = "right"}),
       field(&Csv::special_tokens,
             {.path = "special_tokens",
              .meaning = "Of text, whether the tokens that the tokenizer puts around each text are there.",
-             .example = "special_tokens: false"}));
+             .example = "special_tokens: false",
+             .fallback_text = "true"}));
 }
 
 // The tokens of a column of texts in place of other inputs.

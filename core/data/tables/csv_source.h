@@ -69,11 +69,14 @@ struct Csv {
   std::vector<ColumnName> missing_categories;  // texts, of which each means an empty cell of a categorical input
   Unknown unknown = Unknown::error;
   OnError on_error = OnError::error;
-  std::optional<ColumnName> text;  // the tokens of this column are the inputs
-  std::int64_t max_length = 256;   // of its tokens
-  Truncate truncate = Truncate::right;
-  bool special_tokens = true;  // of the tokenizer, around each text
+  std::optional<ColumnName> text;          // the tokens of this column are the inputs:
+  std::optional<std::int64_t> max_length;  // at most so many; none: 256
+  std::optional<Truncate> truncate;        // none: right
+  std::optional<bool> special_tokens;      // of the tokenizer, around each text; none: true
 
+  std::int64_t most_tokens() const { return max_length.value_or(256); }
+  bool keeps_end() const { return truncate == Truncate::left; }
+  bool has_special_tokens() const { return special_tokens.value_or(true); }
   bool has_lengths() const { return text.has_value(); }
 
   static constexpr bool learns = true;  // columns, categories and classes

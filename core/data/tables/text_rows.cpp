@@ -21,7 +21,7 @@ class TextRows final : public Dataset {
       : table_(std::move(table)),
         rows_(std::move(rows)),
         tokenizer_(std::move(tokenizer)),
-        input_{DType::i32, {csv.max_length}, fmt::format("column '{}'", csv.text->text), {}, kinds} {}
+        input_{DType::i32, {csv.most_tokens()}, fmt::format("column '{}'", csv.text->text), {}, kinds} {}
 
   std::int64_t size() const override { return table_->size(); }
   Field input() const override { return input_; }
@@ -75,14 +75,14 @@ TokenRows tokens_of(const std::vector<std::string>& texts, const tokenizers::Tok
   std::vector<tokenizers::Id> before, after, ids;
   if (tokenizer != nullptr) {
     encoder.emplace(*tokenizer);
-    if (csv.special_tokens) before = tokenizer->definition().before;
-    if (csv.special_tokens) after = tokenizer->definition().after;
+    if (csv.has_special_tokens()) before = tokenizer->definition().before;
+    if (csv.has_special_tokens()) after = tokenizer->definition().after;
   }
-  const auto room = csv.max_length - std::ssize(before) - std::ssize(after);
+  const auto room = csv.most_tokens() - std::ssize(before) - std::ssize(after);
   if (room < 1) {
     throw Error(ExitStatus::usage,
                 Diagnostic{"config", csv.text->place,
-                           fmt::format("max_length {} leaves no room beside {} of data.tokenizer", csv.max_length,
+                           fmt::format("max_length {} leaves no room beside {} of data.tokenizer", csv.most_tokens(),
                                        counted(std::ssize(before) + std::ssize(after), "special token")),
                            "a larger max_length, or special_tokens: false"});
   }
@@ -96,7 +96,7 @@ TokenRows tokens_of(const std::vector<std::string>& texts, const tokenizers::Tok
     const std::ptrdiff_t size = std::ssize(ids), taken = std::min<std::ptrdiff_t>(size, room);
     rows.longest = std::max<std::int64_t>(rows.longest, size + std::ssize(before) + std::ssize(after));
     if (taken < size) ++rows.cut;
-    const auto first = ids.begin() + (csv.truncate == Truncate::left ? size - taken : 0);
+    const auto first = ids.begin() + (csv.keeps_end() ? size - taken : 0);
     rows.tokens.insert(rows.tokens.end(), before.begin(), before.end());
     rows.tokens.insert(rows.tokens.end(), first, first + taken);
     rows.tokens.insert(rows.tokens.end(), after.begin(), after.end());
@@ -118,8 +118,7 @@ std::string note_on_lengths(const TokenRows& rows, const Csv& csv, std::string_v
   if (rows.cut == 0) return note;
   return note + fmt::format("; {} {} max_length and {} {}", with_commas(rows.cut),
                             rows.cut == 1 ? "is longer than" : "are longer than",
-                            rows.cut == 1 ? "loses its" : "lose their",
-                            csv.truncate == Truncate::left ? "beginning" : "end");
+                            rows.cut == 1 ? "loses its" : "lose their", csv.keeps_end() ? "beginning" : "end");
 }
 
 }  // namespace pmaptrain::data

@@ -151,20 +151,25 @@ class DataBinder {
 
   // A column of texts is the only input.
   template <class TakePart>
-  void check_column_of_texts(const Node& options, const TakePart& take) {
+  void check_column_of_texts(const Node& options, const data::Csv& csv, const TakePart& take) {
     const Node* const text = get(&options, "text");
     if (text != nullptr) take(*text, "the text");
     for (const char* const key : {"max_length", "truncate", "special_tokens"}) {
       const Node* const given = get(&options, key);
-      if (text == nullptr && given != nullptr && !given->fallback) {
+      if (text == nullptr && given != nullptr) {
         reporter_.report(*given, std::string(key) + " is of a column of texts, and text names none",
                          "text: COLUMN makes its tokens the inputs; else remove it");
       }
     }
-    for (const char* const key : {"inputs", "categorical", "missing", "missing_values", "missing_categories"}) {
-      const Node* const given = get(&options, key);
-      if (text == nullptr || given == nullptr || given->fallback) continue;
-      reporter_.report(*given, std::string(key) + " is of other inputs, and text is the only one",
+    if (text == nullptr) return;
+    const bool fills = csv.missing.numbers != data::Missing::error || csv.missing.texts != data::Missing::error ||
+                       !csv.missing.columns.empty();
+    for (const auto& [key, is_given] :
+         {std::pair("inputs", csv.inputs.has_value()), std::pair("categorical", !csv.categorical.empty()),
+          std::pair("missing", fills), std::pair("missing_values", !csv.missing_values.empty()),
+          std::pair("missing_categories", !csv.missing_categories.empty())}) {
+      if (!is_given) continue;
+      reporter_.report(*get(&options, key), std::string(key) + " is of other inputs, and text is the only one",
                        "remove it, or text; texts beside numbers are not supported");
     }
   }
@@ -206,7 +211,7 @@ class DataBinder {
         }
       }
     }
-    check_column_of_texts(options, take);
+    check_column_of_texts(options, csv, take);
     const Node* categorical = get(&options, "categorical");
     if (categorical == nullptr) return;
     if (const Node* missing = get(&options, "missing")) check_missing(*missing, csv, parts, inputs != nullptr);
