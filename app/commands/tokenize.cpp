@@ -308,26 +308,27 @@ int decode(CommandArguments arguments, const Streams& streams) {
 
 // ---- show ----
 
-std::string name_of(const tokenizers::Normalizer& step) {
+std::string name_of(const tokenizers::Normalizer& part) {
   constexpr std::array names = {"NFC", "Lowercase", "Prepend", "Replace"};
-  return names[step.index()];
+  return names[part.index()];
 }
 
-std::string name_of(const tokenizers::PreTokenizer& step) {
-  if (const auto* split = std::get_if<tokenizers::Split>(&step)) {
+std::string name_of(const tokenizers::PreTokenizer& part) {
+  if (const auto* split = std::get_if<tokenizers::Split>(&part)) {
     constexpr std::array names = {"the expression of GPT-2", "the expression of Llama 3", "words"};
     return names[static_cast<std::size_t>(split->expression)];
   }
-  if (const auto* level = std::get_if<tokenizers::ByteLevel>(&step)) {
+  if (const auto* level = std::get_if<tokenizers::ByteLevel>(&part)) {
     return level->use_regex ? "the expression of GPT-2, bytes" : "bytes";
   }
   return "spaces (Metaspace)";
 }
 
-template <class Step>
-std::string names_of(const std::vector<Step>& steps, const char* none) {
+template <class Part>
+std::string names_of(const std::vector<Part>& parts, const char* none) {
   std::vector<std::string> names;
-  for (const Step& step : steps) names.push_back(name_of(step));
+  names.reserve(parts.size());
+  for (const Part& part : parts) names.push_back(name_of(part));
   return names.empty() ? none : join(names, ", ");
 }
 

@@ -66,7 +66,8 @@ AddedTokens::Match AddedTokens::find(std::string_view text, std::size_t from) co
     std::uint32_t node = 0;
     for (std::size_t at = begin; at < text.size(); ++at) {
       const auto& next = nodes_[node].next;
-      const auto found = std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.first == text[at]; });
+      const auto found =
+          std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.first == text[at]; });
       if (found == next.end()) break;
       node = found->second;
       if (nodes_[node].token >= 0) longest = {begin, at + 1, nodes_[node].token};

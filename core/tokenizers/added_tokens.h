@@ -37,7 +37,7 @@ class AddedTokens {
   Match find(std::string_view text, std::size_t from) const;
 
   std::vector<AddedToken> tokens_;
-  std::vector<Node> nodes_ = {Node{}};       // a trie
+  std::vector<Node> nodes_ = {Node{}};  // a trie
   std::array<bool, 256> first_bytes_ = {};
 };
 

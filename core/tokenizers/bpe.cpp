@@ -82,7 +82,8 @@ void merge_by_queue(const MergeTable& merges, std::vector<Bpe::Scratch::Symbol>&
 
 }  // namespace
 
-MergeTable::MergeTable(std::size_t merges) : slots_(std::bit_ceil(std::max<std::size_t>(2 * merges, 2)), {no_pair, {}}) {}
+MergeTable::MergeTable(std::size_t merges)
+    : slots_(std::bit_ceil(std::max<std::size_t>(2 * merges, 2)), {no_pair, {}}) {}
 
 std::size_t MergeTable::slot_of(std::uint64_t pair) const {
   const std::size_t mask = slots_.size() - 1;

@@ -66,11 +66,11 @@ class Bpe {
 
   bool byte_level_, fuse_unk_, byte_fallback_, ignore_merges_;
   std::optional<Id> unknown_;
-  std::vector<std::string> texts_;                          // of the tokens: bytes where byte_level
-  std::unordered_map<std::string_view, Id> ids_;            // of texts_
-  std::array<std::optional<Id>, 256> bytes_ = {};           // of each byte, where byte_level
-  std::array<std::optional<Id>, 256> fallbacks_ = {};       // <0x00> to <0xFF>
-  std::vector<Id> characters_;                              // by code; `no_id` for none
+  std::vector<std::string> texts_;                     // of the tokens: bytes where byte_level
+  std::unordered_map<std::string_view, Id> ids_;       // of texts_
+  std::array<std::optional<Id>, 256> bytes_ = {};      // of each byte, where byte_level
+  std::array<std::optional<Id>, 256> fallbacks_ = {};  // <0x00> to <0xFF>
+  std::vector<Id> characters_;                         // by code; `no_id` for none
   MergeTable merges_;
 };
 

@@ -17,11 +17,11 @@ using Id = std::uint32_t;
 struct AddedToken {
   Id id = 0;
   std::string content;
-  bool single_word = false;         // not beside characters of words
-  bool lstrip = false;              // with the white space before it
-  bool rstrip = false;              // with the white space after it
-  bool normalized = false;          // found in the normalised text, else in the text as it is
-  bool special = false;             // left out when ids are decoded
+  bool single_word = false;  // not beside characters of words
+  bool lstrip = false;       // with the white space before it
+  bool rstrip = false;       // with the white space after it
+  bool normalized = false;   // found in the normalised text, else in the text as it is
+  bool special = false;      // left out when ids are decoded
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 

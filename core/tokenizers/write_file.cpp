@@ -9,53 +9,53 @@
 namespace pmaptrain::tokenizers {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
-Json json_of(const Nfc&) { return {{"type", "NFC"}}; }
-Json json_of(const Lowercase&) { return {{"type", "Lowercase"}}; }
-Json json_of(const Prepend& step) { return {{"type", "Prepend"}, {"prepend", step.text}}; }
-Json json_of(const Replace& step) {
+Ordered json_of(const Nfc&) { return {{"type", "NFC"}}; }
+Ordered json_of(const Lowercase&) { return {{"type", "Lowercase"}}; }
+Ordered json_of(const Prepend& step) { return {{"type", "Prepend"}, {"prepend", step.text}}; }
+Ordered json_of(const Replace& step) {
   return {{"type", "Replace"}, {"pattern", {{"String", step.pattern}}}, {"content", step.content}};
 }
-Json json_of(const Split& step) {
+Ordered json_of(const Split& step) {
   if (step.expression == Expression::words) return {{"type", "Whitespace"}};
   return {{"type", "Split"},
           {"pattern", {{"Regex", text_of(step.expression)}}},
           {"behavior", "Isolated"},
           {"invert", false}};
 }
-Json json_of(const ByteLevel& step) {
+Ordered json_of(const ByteLevel& step) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", step.add_prefix_space},
           {"trim_offsets", true},
           {"use_regex", step.use_regex}};
 }
-Json json_of(const Metaspace& step) {
+Ordered json_of(const Metaspace& step) {
   const char* const scheme = step.prepend == Metaspace::Scheme::always  ? "always"
                              : step.prepend == Metaspace::Scheme::first ? "first"
                                                                         : "never";
   return {{"type", "Metaspace"}, {"replacement", step.replacement}, {"prepend_scheme", scheme}, {"split", step.split}};
 }
-Json json_of(const ByteFallback&) { return {{"type", "ByteFallback"}}; }
-Json json_of(const Fuse&) { return {{"type", "Fuse"}}; }
-Json json_of(const Strip& step) {
+Ordered json_of(const ByteFallback&) { return {{"type", "ByteFallback"}}; }
+Ordered json_of(const Fuse&) { return {{"type", "Fuse"}}; }
+Ordered json_of(const Strip& step) {
   return {{"type", "Strip"}, {"content", step.content}, {"start", step.start}, {"stop", step.stop}};
 }
 
 // null, a step, or a Sequence of them under `key`.
 template <class Step>
-Json json_of(const std::vector<Step>& steps, const char* key) {
+Ordered json_of(const std::vector<Step>& steps, const char* key) {
   const auto one = [](const Step& step) { return std::visit([](const auto& kind) { return json_of(kind); }, step); };
   if (steps.empty()) return nullptr;
   if (steps.size() == 1) return one(steps.front());
-  Json list = Json::array();
+  Ordered list = Ordered::array();
   for (const Step& step : steps) list.push_back(one(step));
   return {{"type", "Sequence"}, {key, std::move(list)}};
 }
 
-Json json_of(const AddedToken& token) {
-  return {{"id", token.id},         {"content", token.content}, {"single_word", token.single_word},
-          {"lstrip", token.lstrip}, {"rstrip", token.rstrip},   {"normalized", token.normalized},
+Ordered json_of(const AddedToken& token) {
+  return {{"id", token.id},          {"content", token.content}, {"single_word", token.single_word},
+          {"lstrip", token.lstrip},  {"rstrip", token.rstrip},   {"normalized", token.normalized},
           {"special", token.special}};
 }
 
@@ -66,9 +66,9 @@ const std::string& token_of(const Definition& definition, Id id) {
   return definition.model.tokens[id];
 }
 
-Json template_of(const Definition& definition) {
+Ordered template_of(const Definition& definition) {
   if (definition.before.empty() && definition.after.empty()) return nullptr;
-  Json single = Json::array(), pair = Json::array(), tokens = Json::object();
+  Ordered single = Ordered::array(), pair = Ordered::array(), tokens = Ordered::object();
   const auto add = [&](Id id) {
     const std::string& name = token_of(definition, id);
     single.push_back({{"SpecialToken", {{"id", name}, {"type_id", 0}}}});
@@ -100,11 +100,12 @@ std::string model_text(const Model& model) {
            ",\n    \"unk_token\": " + unknown + "\n  }";
   }
   const auto flag = [](bool value) { return value ? "true" : "false"; };
-  std::string text = "{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": " + unknown +
-                     ",\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n    \"fuse_unk\": " +
-                     flag(model.fuse_unk) + ",\n    \"byte_fallback\": " + flag(model.byte_fallback) +
-                     ",\n    \"ignore_merges\": " + flag(model.ignore_merges) +
-                     ",\n    \"vocab\": " + vocabulary_text(model) + ",\n    \"merges\": [";
+  std::string text =
+      "{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": " + unknown +
+      ",\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n    \"fuse_unk\": " +
+      flag(model.fuse_unk) + ",\n    \"byte_fallback\": " + flag(model.byte_fallback) +
+      ",\n    \"ignore_merges\": " + flag(model.ignore_merges) + ",\n    \"vocab\": " + vocabulary_text(model) +
+      ",\n    \"merges\": [";
   bool is_first = true;
   for (const auto& [left, right] : model.merges) {
     text += is_first ? "\n      [" : ",\n      [";
@@ -117,10 +118,10 @@ std::string model_text(const Model& model) {
 }  // namespace
 
 std::string definition_text(const Definition& definition) {
-  Json added = Json::array();
+  Ordered added = Ordered::array();
   for (const AddedToken& token : definition.added) added.push_back(json_of(token));
   std::string text = "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null";
-  const auto add = [&](const char* key, const Json& value) {
+  const auto add = [&](const char* key, const Ordered& value) {
     text += ",\n  \"" + std::string(key) + "\": " + json_text(value);
   };
   add("added_tokens", added);

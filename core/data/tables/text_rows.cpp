@@ -113,7 +113,7 @@ std::shared_ptr<const Dataset> with_tokens(std::shared_ptr<const TableDataset> t
 
 std::string note_on_lengths(const TokenRows& rows, const Csv& csv, std::string_view split) {
   const auto texts = std::ssize(rows.ends);
-  const std::string note =
+  std::string note =
       fmt::format("{}: the longest of {} has {}", split, counted(texts, "text"), counted(rows.longest, "token"));
   if (rows.cut == 0) return note;
   return note + fmt::format("; {} {} max_length and {} {}", with_commas(rows.cut),
