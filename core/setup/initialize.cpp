@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <future>
 
 #include "core/base/machine.h"
@@ -15,10 +16,12 @@
 #include "core/kernel/vector_normal.h"
 #include "core/model/layout.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/initial/file.h"
 #include "core/setup/initial/layout.h"
 #include "core/setup/initial/names.h"
 #include "core/setup/initial/orthogonal.h"
 #include "core/setup/initial/patterns.h"
+#include "core/setup/initial/word_vectors.h"
 
 namespace pmaptrain::setup {
 namespace {
@@ -145,6 +148,8 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   widened_ = std::move(found.widened);
   run_ = std::move(found.run);
   is_checkpoint_of_run_ = found.state.has_value();
+  vectors_ = std::move(found.vectors);
+  if (found.is_text) return;
   if (spec.initial_from->checkpoint == "best") best_ = std::move(found.state);
   try {
     in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
@@ -429,7 +434,15 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
     return fill(into, model_.dtype, [&](std::size_t i) { return tensor.values[i]; });
   }
   const auto found = in_file_.find(parameter.name);
-  if (found == in_file_.end()) return draw(parameter, seed_, model_.dtype, into);
+  if (found == in_file_.end()) {
+    draw(parameter, seed_, model_.dtype, into);
+    if (!vectors_ || parameter.name != vectors_->parameter) return;
+    const std::size_t bytes = static_cast<std::size_t>(parameter.shape.back()) * size_of(model_.dtype);
+    for (const auto& [token, row] : vectors_->rows) {
+      fill(into.subspan(token * bytes, bytes), model_.dtype, [&](std::size_t i) { return row[i]; });
+    }
+    return;
+  }
   convert(parameter, found->second, into);
   try {
     file_.file.check_intact();
@@ -445,11 +458,18 @@ bool InitialValues::draws() const {
 
 bool InitialValues::draws(const model::Parameter& parameter) const {
   return parameter.initializer.draws() && !spec_.initial_values.contains(parameter.name) &&
-         !in_file_.contains(parameter.name);
+         !in_file_.contains(parameter.name) && (!vectors_ || parameter.name != vectors_->parameter);
 }
 
 std::string InitialValues::note() const {
   if (!spec_.initial_from) return {};
+  if (vectors_) {
+    const auto table = std::find_if(model_.parameters.begin(), model_.parameters.end(),
+                                    [&](const model::Parameter& one) { return one.name == vectors_->parameter; });
+    return fmt::format("model.init.from took {} of the {} rows of '{}' from {}; the others are drawn",
+                       with_commas(std::ssize(vectors_->rows)), with_commas(table->shape.front()), vectors_->parameter,
+                       file_.path);
+  }
   std::vector<std::string> drawn, anew, ignored;
   std::size_t all = 0;
   for (const model::Parameter& parameter : model_.parameters) {
@@ -468,6 +488,29 @@ std::string InitialValues::note() const {
   }
   if (!ignored.empty()) text += "; left in the file: " + some_of(ignored);
   return text;
+}
+
+void take_word_vectors(Setup& setup) {
+  const spec::ModelSpec& spec = setup.spec().model;
+  std::error_code ignored;
+  if (!spec.initial_from || std::filesystem::is_directory(spec.initial_from->path, ignored)) return;
+  const std::shared_ptr<InitialFile> file =
+      setup.initial_file ? setup.initial_file : std::make_shared<InitialFile>(open_initial_file(spec));
+  if (!file->is_text) return;
+  setup.initial_file = file;
+  const spec::InitialFrom plain{spec.initial_from->path}, &from = *spec.initial_from;
+  const bool chooses = from.include.size() != 1 || from.include.front().text != "*" || !from.exclude.empty() ||
+                       !from.rename.empty() || from.transpose || from.member || from.layout != plain.layout;
+  try {
+    if (chooses) {
+      fail_usage(fmt::format("'{}' has vectors of words, which become rows of one table", from.path),
+                 "leave out the other keys of model.init.from, which choose among tensors");
+    }
+    file->vectors = std::make_shared<const WordVectors>(
+        read_word_vectors(file->file.file, from.path, setup.source.tokenizer.get(), setup.model));
+  } catch (const Error& error) {
+    data::throw_at(spec.init_place, error);
+  }
 }
 
 std::string check_initial_file(const model::Model& model, const spec::ModelSpec& spec,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,8 @@ std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t see
 // names, in the shapes that init.from.layout and init.from.transpose say; a checkpoint of a run may have no others. The
 // file's tensors may have any floating type. Throws Error at the key's place: data if the file is missing, damaged or
 // does not fit, or has a value that is not finite in the parameter's type; usage for a pattern that matches nothing, or
-// a checkpoint or member that does not exist.
+// a checkpoint or member that does not exist. Of a file with vectors of words the rows of their tokens are taken, and
+// the others drawn.
 class InitialValues {
  public:
   // Opens the file, if there is one and it is not `opened`, and checks everything but its numbers. Model and spec
@@ -48,6 +50,7 @@ class InitialValues {
   // Whether some values are drawn, and so depend on the seed; and whether some are those of the same member in a file
   // of an ensemble.
   bool draws() const;
+  // False for a table of which some rows are vectors of words.
   bool draws(const model::Parameter& parameter) const;
   bool varies_by_member() const { return file_.members && !spec_.initial_from->member && !in_file_.empty(); }
   // The run that wrote the file as a checkpoint, and how it read its data; null if the file belongs to no known run.
@@ -87,11 +90,16 @@ class InitialValues {
   bool is_checkpoint_of_run_ = false;               // whether the file is a checkpoint of a run
   std::vector<data::Bytes> widened_;                // as in InitialFile, and sums of two of its arrays
   std::optional<InitialRun> run_;                   // as there
+  std::shared_ptr<const WordVectors> vectors_;      // as there
   std::map<std::string, std::string> in_file_as_;   // the names in the file of renamed tensors, by their new names
   std::optional<run::RunState> best_;               // the state beside the file, if that is checkpoints/best
   std::string whose_;                               // for note(): which members of an ensemble's file are used
   std::map<std::string, run::TensorView> in_file_;  // the tensors that are used
 };
+
+// Opens model.init.from for a setup whose data and model are known, where it is a file with vectors of words. Throws
+// Error, at the key's place.
+void take_word_vectors(Setup& setup);
 
 // Reads model.init.from, if it is given, as a run with this many members will (none: without an ensemble). Returns
 // InitialValues::note(); throws what the constructor throws. `opened`: as for the constructor.

@@ -255,6 +255,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     }
   }
   setup.mixed = mixed_training(setup);
+  take_word_vectors(setup);
   if (std::string note =
           check_initial_file(setup.model, spec.model, setup.membership(0).ensemble_size, setup.initial_file.get());
       !note.empty()) {

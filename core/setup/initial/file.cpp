@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/data/arrays/array.h"
 #include "core/data/file.h"
+#include "core/setup/initial/word_vectors.h"
 #include "core/spec/load.h"
 
 namespace pmaptrain::setup {
@@ -48,6 +49,8 @@ InitialFile open_file(const spec::InitialFrom& from, const run::FirstProcess& fi
   if (kind == "file") {
     opened.file.path = first.text([&] { return from.path; });
     opened.file.file = first.bytes([&] { return data::map_file(from.path); });
+    opened.is_text = has_word_vectors(opened.file.file);
+    if (opened.is_text) return opened;
     opened.file.tensors = run::view_safetensors(opened.file.file, opened.file.path, opened.widened);
     return opened;
   }

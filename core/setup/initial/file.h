@@ -1,6 +1,7 @@
 // The file or the checkpoint that model.init.from names.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,12 +18,16 @@ struct InitialRun {
   std::optional<FieldStatistics> normalize;  // with the numbers that auto found
 };
 
+struct WordVectors;
+
 // What model.init.from names: a file, or a checkpoint of a run.
 struct InitialFile {
   run::CheckpointFile file;
-  std::vector<data::Bytes> widened;    // elements of the file that were f16
-  std::optional<run::RunState> state;  // of the checkpoint
-  std::optional<InitialRun> run;       // for messages, in process 0; none if the run's config cannot be read
+  std::vector<data::Bytes> widened;            // elements of the file that were f16
+  std::optional<run::RunState> state;          // of the checkpoint
+  std::optional<InitialRun> run;               // for messages, in process 0; none if the run's config cannot be read
+  bool is_text = false;                        // the file has vectors of words,
+  std::shared_ptr<const WordVectors> vectors;  // these, once the tokenizer and the model are known
   // Closes the file, so that removing it frees space on the disk.
   void release() {
     file = {};
