@@ -461,6 +461,10 @@ class Writer {
     }
     out += commented(fmt::format("  batch_size: {}", batch_size()),
                      fmt::format("examples a step: {} on each device", batch_size() / devices()));
+    if (has_text()) {
+      out += commented("  bucket_by_length: 20", "a step has texts of similar length");
+      out += commented("  remainder: mask", "the last batch of an epoch may have fewer");
+    }
     if (is_divided()) out += validation();
     if (tokens_ == 0 && !has_text()) {
       out += commented("  normalize: auto", "inputs of mean 0 and standard deviation 1, by the training examples");

@@ -54,6 +54,7 @@ int command_bench(CommandArguments arguments, const Streams& streams) {
 
   spec::Loaded loaded = spec::load(config.config, config.overrides);
   if (!json) print_notes(loaded.facts_and_notes(), streams);
+  loaded.spec.data.token_cache = kept_tokens(config, loaded);
   const setup::Setup setup = setup::make_setup(std::move(loaded));
   const report::Benchmark b = report::benchmark(setup, steps, json ? losses_in_json : 1);
   if (json) {

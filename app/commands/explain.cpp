@@ -121,7 +121,9 @@ int command_explain(CommandArguments arguments, const Streams& streams) {
   const int processes = of_processes ? static_cast<int>(*of_processes) : processes_of(streams);
   if (measure && processes > 1) fail_usage("--measure runs steps in one process", "leave out the launcher");
   config.overrides.processes = processes;
-  const setup::Setup setup = setup::make_setup(spec::load(config.config, config.overrides));
+  spec::Loaded loaded = spec::load(config.config, config.overrides);
+  loaded.spec.data.token_cache = kept_tokens(config, loaded);
+  const setup::Setup setup = setup::make_setup(std::move(loaded));
   if (!kernels && !memory && !parallelism && !ranks) {
     const bool what_runs = stage.value_or(step::Stage::final) == step::Stage::final;
     streams.out << program_text(setup.spec(), what_runs ? *setup.training : setup::program_at(setup, *stage));

@@ -17,6 +17,7 @@
 #include "core/report/plan_report.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/file_writer.h"
+#include "core/run/token_cache.h"
 #include "core/setup/make_setup.h"
 #include "core/setup/setup.h"
 #include "core/sweep/report_table.h"
@@ -85,6 +86,7 @@ report::RunExtras extras_of(report::RunRecord run, const std::optional<std::stri
       run.config = spec::load(run.folder.string(), overrides);
       for (const std::string& note : run.config.facts_and_notes()) notes.push_back(run.label + ": " + note);
     }
+    run.config.spec.data.token_cache = run::tokens_beside(run.folder, run::Keeps::no);
     const setup::Setup setup = setup::make_setup(run.config);
     const report::ValidateReport plan = report::make_validate_report(setup);
     extras.plan = report::validate_json(setup, plan);

@@ -21,7 +21,9 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (!a.parse(arguments, streams)) return 0;
 
   config.overrides.processes = processes_of(streams);
-  const setup::Setup setup = setup::make_setup(spec::load(config.config, config.overrides));
+  spec::Loaded loaded = spec::load(config.config, config.overrides);
+  loaded.spec.data.token_cache = kept_tokens(config, loaded);
+  const setup::Setup setup = setup::make_setup(std::move(loaded));
   const report::ValidateReport report = report::make_validate_report(setup, false, processes_of(streams));
   if (!json) print_warnings(report.warnings, streams);
   if (json) {

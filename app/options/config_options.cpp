@@ -10,6 +10,7 @@
 #include "core/base/wrap.h"
 #include "core/run/checkpoint.h"
 #include "core/run/records/lines.h"
+#include "core/run/token_cache.h"
 #include "core/train/members.h"
 
 namespace pmaptrain::app {
@@ -101,6 +102,13 @@ spec::ConfigText read_config(ConfigOptions& options, const Streams& streams) {
   });
   options.overrides.is_run = kind == "run";
   return config;
+}
+
+std::shared_ptr<data::TokenCache> kept_tokens(const ConfigOptions& options, const spec::Loaded& loaded) {
+  std::error_code ignored;
+  const bool is_run = std::filesystem::is_directory(options.config, ignored);
+  const std::filesystem::path usual = std::filesystem::path("runs") / loaded.spec.name;
+  return run::tokens_beside(is_run ? std::filesystem::path(options.config) : usual, run::Keeps::no);
 }
 
 spec::Loaded load_config(ConfigOptions options, const Streams& streams) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,6 +59,9 @@ std::vector<std::string> notes_of_default(const std::string& run, const std::str
 
 // "note: optimizer.sgd replaces optimizer.adam". Nothing where the streams are quiet.
 void print_notes(const std::vector<std::string>& notes, const Streams& streams);
+
+// The tokens that runs of a config have kept, for a command that keeps none.
+std::shared_ptr<data::TokenCache> kept_tokens(const ConfigOptions& options, const spec::Loaded& loaded);
 void print_warnings(const std::vector<std::string>& warnings, const Streams& streams);
 
 }  // namespace pmaptrain::app

@@ -88,6 +88,12 @@ std::shared_ptr<const Tokenizer> BytePairs::open(const Documents& training) cons
   return std::make_shared<const Tokenizer>(trainer.finish());
 }
 
+std::string WordTokens::learned_as() const { return fmt::format("words {} {} {}", size, min_count, lowercase); }
+
+std::string BytePairs::learned_as() const {
+  return fmt::format("bpe {} {} {}", size, min_count, declare::word_of(style));
+}
+
 std::shared_ptr<const Tokenizer> TokenizerFile::open(const Documents&) const { return open_tokenizer(path); }
 
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path) {

@@ -35,6 +35,8 @@ class TokenizerRules {
   virtual const std::string& name() const = 0;
   // The tokenizer; null where each byte is a token. Throws Error (data), about the file that has it.
   virtual std::shared_ptr<const Tokenizer> open(const Documents& training) const = 0;
+  // The options of one that is learned from the texts; else empty.
+  virtual std::string learned_as() const = 0;
 };
 
 template <class Kind>
@@ -42,6 +44,10 @@ class HeldTokenizer final : public declare::Holds<TokenizerRules, Kind> {
  public:
   using declare::Holds<TokenizerRules, Kind>::Holds;
   std::shared_ptr<const Tokenizer> open(const Documents& training) const override { return this->kind_.open(training); }
+  std::string learned_as() const override {
+    if constexpr (requires(const Kind& kind) { kind.learned_as(); }) return this->kind_.learned_as();
+    return {};
+  }
 };
 
 // A tokenizer of any kind; without one, texts are bytes.
@@ -61,6 +67,7 @@ struct WordTokens {
   std::int64_t size = 20000, min_count = 2;
   bool lowercase = true;
 
+  std::string learned_as() const;
   static declare::Declaration<WordTokens> declaration();
   std::shared_ptr<const Tokenizer> open(const Documents& training) const;
 };
@@ -70,6 +77,7 @@ struct BytePairs {
   std::int64_t size = 8192, min_count = 2;
   tokenizers::Style style = tokenizers::Style::llama3;
 
+  std::string learned_as() const;
   static declare::Declaration<BytePairs> declaration();
   std::shared_ptr<const Tokenizer> open(const Documents& training) const;
 };

@@ -71,7 +71,10 @@ constexpr HintRow value_rows[] = {
     {"layer", "mlp multi_layer_perceptron", "",
      "it is dense layers with activations between them: layers: [dense: 64, relu, dense: 10]"},
     {"layer", "lora lora_linear adapter peft", "", no_lora},
-    {"layer", "detection_head box_head yolo ssd faster_rcnn mask_rcnn retinanet detr rpn", "", no_boxes},
+    {"layer",
+     "detection object_detection detector detection_head bounding_box boxes box_head yolo ssd faster_rcnn mask_rcnn "
+     "retinanet detr rpn",
+     "", no_boxes},
     {"layer", "siamese two_tower dual_encoder two_inputs", "",
      "a model is one network with one input; parallel has branches that begin at the same value"},
     {"layer", "moe mixture_of_experts experts switch router", "", no_experts},

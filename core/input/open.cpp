@@ -117,7 +117,8 @@ data::TokenizerKind tokenizer_kind(const spec::DataSpec& spec, const data::Encod
 }
 
 void check_tokenizer(const std::string& hash, const data::Encoding& run, const spec::DataSpec& spec) {
-  if (hash == run.tokenizer || has_tokens(spec)) return;
+  // One may come later that only decodes.
+  if (hash == run.tokenizer || (run.tokenizer.empty() && has_tokens(spec))) return;
   throw Error(ExitStatus::data,
               Diagnostic{"data", spec.source_place, "data.tokenizer is not the one that the run was trained with",
                          fmt::format("a run folder keeps it as {}", spec::kept_tokenizer)});

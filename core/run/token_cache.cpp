@@ -22,7 +22,7 @@ constexpr std::size_t most_kept = 8;
 
 class Tokens final : public data::TokenCache {
  public:
-  explicit Tokens(fs::path folder) : folder_(std::move(folder)) {}
+  Tokens(fs::path folder, Keeps keeps) : folder_(std::move(folder)), keeps_(keeps) {}
 
   std::optional<data::Bytes> find(const std::string& name) override {
     const fs::path file = path_of(name);
@@ -36,6 +36,7 @@ class Tokens final : public data::TokenCache {
   }
 
   std::optional<data::Bytes> keep(const std::string& name, const std::function<void(const Append&)>& write) override {
+    if (keeps_ == Keeps::no) return std::nullopt;
     const std::string path = path_of(name).string();
     try {
       make_directories(folder_);
@@ -69,15 +70,16 @@ class Tokens final : public data::TokenCache {
   }
 
   fs::path folder_;
+  Keeps keeps_;
 };
 
 }  // namespace
 
-std::shared_ptr<data::TokenCache> tokens_beside(const fs::path& run_dir) {
+std::shared_ptr<data::TokenCache> tokens_beside(const fs::path& run_dir, Keeps keeps) {
   std::error_code error;
   fs::path folder = fs::absolute(run_dir, error).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // "runs/a/"
-  return std::make_shared<Tokens>(folder.parent_path() / ".tokens");
+  return std::make_shared<Tokens>(folder.parent_path() / ".tokens", keeps);
 }
 
 }  // namespace pmaptrain::run

@@ -438,8 +438,9 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
     draw(parameter, seed_, model_.dtype, into);
     if (!vectors_ || parameter.name != vectors_->parameter) return;
     const std::size_t bytes = static_cast<std::size_t>(parameter.shape.back()) * size_of(model_.dtype);
-    for (const auto& [token, row] : vectors_->rows) {
-      fill(into.subspan(token * bytes, bytes), model_.dtype, [&](std::size_t i) { return row[i]; });
+    for (const auto& entry : vectors_->rows) {
+      const std::vector<float>& row = entry.second;
+      fill(into.subspan(entry.first * bytes, bytes), model_.dtype, [&](std::size_t i) { return row[i]; });
     }
     return;
   }

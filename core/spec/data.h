@@ -99,7 +99,7 @@ struct DataSpec {
   bool balances_positives = false;             // the loss takes the positive weights that do
   Place source_place, batch_size_place, microbatches_place, normalize_place, normalize_targets_place, remainder_place,
       validation_place, bucket_by_length_place;
-  std::vector<PathAt> files;  // of the source, in the order of its keys
+  std::vector<PathAt> files;  // of the source, in the order of its keys, and of the tokenizer
 };
 
 // How each of `outputs` numbers of a target is normalised. Throws Error (usage) at a name that is no output's.

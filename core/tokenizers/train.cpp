@@ -283,7 +283,7 @@ Definition words_definition(bool lowercase) {
   made.model.is_bpe = false;
   made.model.tokens = {"<pad>", "<unk>"};
   made.model.unknown = "<unk>";
-  made.added = {{.id = 0, .content = "<pad>", .special = true}, {.id = 1, .content = "<unk>", .special = true}};
+  made.added = {{.id = 0, .content = "<pad>", .special = true}, {.id = 1, .content = "<unk>"}};  // <unk> is shown
   return made;
 }
 

@@ -82,6 +82,15 @@ std::string changed_skipped(const data::Skipped& run, const data::Skipped& now) 
   return "";
 }
 
+// Other tokens are other examples, also in their number.
+std::string changed_tokenizer(const data::Encoding& run, const data::Encoding& now) {
+  const bool is_new = run.tokenizer.empty() && !now.tokenizer.empty();
+  if (run.tokenizer == now.tokenizer) return "";
+  return is_new                  ? "data.tokenizer is new"
+         : now.tokenizer.empty() ? "data.tokenizer is gone"
+                                 : "data.tokenizer is another one";
+}
+
 // What differs in the way the data is read, in words; empty if nothing does.
 std::string changed_encoding(const data::Encoding& run, const data::Encoding& now) {
   const auto of_list = [](const std::string& what, const std::vector<std::string>& before,
@@ -113,7 +122,6 @@ std::string changed_encoding(const data::Encoding& run, const data::Encoding& no
              exact(after.missing.value_or(0));
     }
   }
-  if (run.tokenizer != now.tokenizer) return "data.tokenizer is another one";
   if (run.class_weights != now.class_weights) return "the numbers of examples of the classes differ";
   if (run.image != now.image) return "the size of the images differs";
   if (run.targets != now.targets) return "the mean or the standard deviation of the targets differs";
@@ -207,6 +215,7 @@ std::vector<std::string> check_data_continues(const run::RunState& state, const 
                    skipped.empty() ? changed_encoding(state.encoding, setup.source.encoding) : skipped);
   }
   refuse_changed(skipped, source);
+  refuse_changed(changed_tokenizer(state.encoding, setup.source.encoding), source);
   refuse("number of training examples", state.train_examples, setup.batch.dataset, source);
   refuse("global batch size", state.batch_size, setup.batch.global, setup.spec().data.batch_size_place);
   refuse_changed(changed_encoding(state.encoding, setup.source.encoding), source);

@@ -152,3 +152,47 @@ TEST_CASE("a model of a column of texts is trained, evaluated, exported and pred
   INFO(exported.err);
   CHECK(exported.status == 0);
 }
+
+TEST_CASE(
+    "a run on files of tokens speaks text by a tokenizer that decodes them, and is not continued with another one",
+    "[app]") {
+  TrainedRun run;
+  run.folder.write("tok.json", tests::tokenizer_text("gpt2"));
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the cat sat on the mat. ";
+  run.folder.write("t.txt", text);
+  REQUIRE(call({"tokenize", "encode", run.folder / "t.txt", "--tokenizer", run.folder / "tok.json", "--output",
+                run.folder / "t.bin"})
+              .status == 0);
+  run.train(
+      "  source: {text: {train: t.bin, length: 8, tokens: uint16, end_token: <|endoftext|>}}\n"
+      "  tokenizer: {file: tok.json}\n",
+      "{name: tokens, embedding: {num_embeddings: 330, features: 16}}, {attention: {heads: 1, causal: true}}, "
+      "{attend: {embedding: tokens}}");
+  CHECK(call({"predict", run.dir, "--prompt", "the cat", "--tokens", "5"}).out.starts_with("the cat"));
+  run.folder.write("run/tokenizer.json", tests::tokenizer_text("roberta_like"));
+  for (const Finished& other :
+       {call({"predict", run.dir, "--prompt", "the cat"}),
+        call({"run", run.dir, "--resume", "--set", "train.duration=12 epochs", "-q", "--progress", "none"})}) {
+    CHECK(other.status != 0);
+    CHECK(contains(other.err, "tokenizer"));
+  }
+}
+
+TEST_CASE("a tokenizer that cannot be read is an error at its key", "[app]") {
+  TrainedRun run;
+  run.folder.write("t.txt", "the cat sat on the mat and the dog");
+  run.folder.write("bad.json", "{\"model\": {\"type\": \"WordPiece\"}}");
+  for (const std::string file : {"none.json", "bad.json"}) {
+    run.folder.write("c.yaml",
+                     "mesh: {axes: {devices: 1}}\ndata:\n  batch_size: 1\n  source: {text: {train: t.txt, length: 4}}\n"
+                     "  tokenizer: {file: " +
+                         file +
+                         "}\nmodel: {layers: [{embedding: {num_embeddings: 9, features: 2}}, "
+                         "{dense: 9}]}\nloss: softmax_cross_entropy\noptimizer: {adam: {}, learning_rate: 0.1}\n"
+                         "train: {duration: 1 step}\n");
+    const Finished said = call({"validate", run.folder / "c.yaml"});
+    CHECK(said.status == 3);
+    CHECK(contains(said.err, "c.yaml:5:21: error: "));
+  }
+}

@@ -73,7 +73,7 @@ TEST_CASE("the tokens of a column of texts are the inputs, cut at max_length", "
   CHECK(source.encoding.classes == std::vector<std::string>{"no", "yes"});
   REQUIRE_FALSE(source.notes.empty());
   CHECK(source.notes.back() ==
-        "train: the longest of 3 texts has 10 tokens; 1 is longer than max_length and loses its end");
+        "train: the longest of 3 texts has 10 tokens; 1 is empty; 1 is longer than max_length and loses its end");
   csv.truncate = data::Truncate::left;
   CHECK(tokens_in(*opened(csv).train, 0) == bytes_in("od, very"));
 }
@@ -133,6 +133,8 @@ TEST_CASE("JSON lines are a table with a column for each key", "[data]") {
   for (int i = 0; i < 5000; ++i) many += "{\"k" + std::to_string(i) + "\": 1}\n";
   CHECK(contains(said(many), "line 4097: the objects have more than 4,096 keys by now"));
   CHECK(contains(said("{\"text\": \"a\", \"label\": 0}\n"), "has no column 'review'"));
+  CHECK(contains(said("{\"review\": [\"a\"], \"label\": 0}\n"),
+                 "bad.jsonl', line 1: 'review' is a list, expected a text | join its parts to one text"));
   CHECK(contains(said("{\"review\": \"a\", \"label\": 0}\n\n{\"review\": \"b\"}\n"),
                  "bad.jsonl', line 3, column 'label': the cell is empty"));
 }

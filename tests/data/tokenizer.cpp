@@ -182,3 +182,27 @@ TEST_CASE("a tokenizer of words has those of the files that are trained on", "[d
   source.test->read(0, reinterpret_cast<std::byte*>(&input), reinterpret_cast<std::byte*>(&target));
   CHECK((input == 2 && target == 1));
 }
+
+TEST_CASE("a tokenizer that is learned from texts is learned once", "[data]") {
+  const TemporaryFolder folder;
+  folder.write("a.txt", "the cat the dog the cat");
+  data::TextFiles text = texts_of({folder / "a.txt"});
+  KeptInMemory kept;
+  const data::Skipped none;
+  data::Opening opening{0, 1, {}, {}, nullptr, none};
+  opening.token_cache = &kept;
+  const auto opened = [&](const data::TokenizerKind& kind) {
+    opening.tokenizer = kind.operator->();
+    return data::hash_of(*text.open(opening).tokenizer);
+  };
+  const std::string first = opened(data::WordTokens{20, 2, true});
+  CHECK(kept.writes == 2);  // and the tokens
+  CHECK(opened(data::WordTokens{20, 2, true}) == first);
+  CHECK(kept.writes == 2);
+  CHECK(opened(data::WordTokens{20, 1, true}) != first);
+  CHECK(kept.writes == 4);
+  CHECK(opened(data::BytePairs{260, 2, tokenizers::Style::gpt2}) !=
+        opened(data::BytePairs{259, 2, tokenizers::Style::gpt2}));
+  folder.write("a.txt", "the cat the dog the dog");
+  CHECK(opened(data::WordTokens{20, 2, true}) != first);
+}

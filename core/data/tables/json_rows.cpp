@@ -86,7 +86,7 @@ bool has_json_lines(const std::string& path) {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-TableText rows_of_json(const std::string& path, const Bytes& text, char delimiter) {
+TableText rows_of_json(const std::string& path, const Bytes& text, char delimiter, const std::string& text_key) {
   constexpr std::size_t most_keys = 4096;
   const std::string_view chars = as_chars(text.view());
   std::vector<std::string> keys;
@@ -95,6 +95,11 @@ TableText rows_of_json(const std::string& path, const Bytes& text, char delimite
   each_object(path, chars, [&](std::int64_t line, const Json& object) {
     ++rows;
     for (const auto& [key, value] : object.items()) {
+      if (key == text_key && value.is_structured()) {
+        fail_data(fmt::format("'{}', line {}: '{}' is {}, expected a text", path, line, shown_name(key),
+                              value.is_array() ? "a list" : "an object"),
+                  "join its parts to one text");
+      }
       bytes += 2 * cell_of(value).size() + 2;
       if (!at.emplace(key, keys.size()).second) continue;
       keys.push_back(key);

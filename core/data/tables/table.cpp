@@ -466,7 +466,7 @@ TableText open_table(const Csv& csv, const std::string& path) {
       fail_data(fmt::format("'{}' has JSON lines, whose columns have names, and header is false", path),
                 "remove header: false");
     }
-    return rows_of_json(path, read_text(path), csv.delimiter.front());
+    return rows_of_json(path, read_text(path), csv.delimiter.front(), csv.text ? csv.text->text : std::string());
   });
 }
 

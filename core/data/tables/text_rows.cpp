@@ -96,6 +96,7 @@ TokenRows tokens_of(const std::vector<std::string>& texts, const tokenizers::Tok
     const std::ptrdiff_t size = std::ssize(ids), taken = std::min<std::ptrdiff_t>(size, room);
     rows.longest = std::max<std::int64_t>(rows.longest, size + std::ssize(before) + std::ssize(after));
     if (taken < size) ++rows.cut;
+    if (size == 0) ++rows.empty;
     const auto first = ids.begin() + (csv.keeps_end() ? size - taken : 0);
     rows.tokens.insert(rows.tokens.end(), before.begin(), before.end());
     rows.tokens.insert(rows.tokens.end(), first, first + taken);
@@ -115,6 +116,7 @@ std::string note_on_lengths(const TokenRows& rows, const Csv& csv, std::string_v
   const auto texts = std::ssize(rows.ends);
   std::string note =
       fmt::format("{}: the longest of {} has {}", split, counted(texts, "text"), counted(rows.longest, "token"));
+  if (rows.empty > 0) note += fmt::format("; {} {} empty", with_commas(rows.empty), rows.empty == 1 ? "is" : "are");
   if (rows.cut == 0) return note;
   return note + fmt::format("; {} {} max_length and {} {}", with_commas(rows.cut),
                             rows.cut == 1 ? "is longer than" : "are longer than",

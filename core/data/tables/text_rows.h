@@ -16,9 +16,9 @@ namespace pmaptrain::data {
 
 // The tokens of texts, each of at most a number of them.
 struct TokenRows {
-  std::vector<std::int32_t> tokens;   // of all texts, one after another
-  std::vector<std::size_t> ends;      // by text, where its tokens end
-  std::int64_t longest = 0, cut = 0;  // tokens before they are cut; texts that are
+  std::vector<std::int32_t> tokens;              // of all texts, one after another
+  std::vector<std::size_t> ends;                 // by text, where its tokens end
+  std::int64_t longest = 0, cut = 0, empty = 0;  // tokens before they are cut; texts that are, or have none
 };
 // Without a tokenizer bytes are tokens. Throws Error (usage) if its special tokens leave no room.
 TokenRows tokens_of(const std::vector<std::string>& texts, const tokenizers::Tokenizer* tokenizer, const Csv& csv);

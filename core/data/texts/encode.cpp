@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/tokenizers/file.h"
 #include "core/tokenizers/tokenizer.h"
 
 namespace pmaptrain::data {
@@ -44,15 +45,14 @@ std::uint64_t encode_all(const std::vector<TextFile>& files, const std::optional
   return size;
 }
 
-// What the tokens of files depend on: their bytes, how they are read, and the tokenizer.
+// What is made of files depends on their bytes, how they are read, and what makes it.
 std::string name_of(const std::vector<TextFile>& files, const std::optional<std::string>& field,
-                    const Tokenizer& tokenizer, std::optional<tokenizers::Id> end) {
+                    const std::string& maker) {
   XXH3_state_t* const state = XXH3_createState();
   const std::shared_ptr<void> freed(state, [](void* p) { XXH3_freeState(static_cast<XXH3_state_t*>(p)); });
   XXH3_128bits_reset(state);
   const auto add = [&](std::string_view text) { XXH3_128bits_update(state, text.data(), text.size()); };
-  add(fmt::format("2 {} {} {} {}", tokenizers::unicode_versions(), hash_of(tokenizer),
-                  end ? std::to_string(*end) : "none", field.value_or("text")));
+  add(fmt::format("2 {} {} {}", tokenizers::unicode_versions(), maker, field.value_or("text")));
   for (const TextFile& file : files) {
     if (file.size == 0) continue;
     about_file(file.path, [&] {
@@ -111,6 +111,32 @@ std::optional<std::uint64_t> text_size_of(const Bytes& kept, Tokens tokens) {
 
 Tokens tokens_for(std::int64_t vocabulary) { return vocabulary <= 65536 ? Tokens::uint16 : Tokens::uint32; }
 
+std::shared_ptr<const Tokenizer> tokenizer_for(const TokenizerRules& kind, const std::vector<TextFile>& train,
+                                               const std::optional<std::string>& field, TokenCache* cache) {
+  const std::string options = kind.learned_as();
+  const std::string name = cache != nullptr && !options.empty() ? name_of(train, field, options) : std::string();
+  if (!name.empty()) {
+    const std::optional<Bytes> kept = cache->find(name);
+    try {
+      if (kept) {
+        return std::make_shared<const Tokenizer>(
+            tokenizers::read_definition(as_chars(kept->view()), "the kept tokenizer"));
+      }
+    } catch (const Error&) {  // it is damaged, and made again
+    }
+  }
+  std::shared_ptr<const Tokenizer> made = kind.open([&](const auto& take) {
+    for (const TextFile& file : train) {
+      if (file.size > 0) about_file(file.path, [&] { each_document(file, field, take); });
+    }
+  });
+  if (!name.empty()) {
+    const std::string text = text_of(made.get()).value_or("");
+    cache->keep(name, [&](const TokenCache::Append& append) { append(std::as_bytes(std::span(text))); });
+  }
+  return made;
+}
+
 std::uint64_t encode_files(const std::vector<TextFile>& files, const std::optional<std::string>& field,
                            const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, TokenCache* cache,
                            TokenStore& to) {
@@ -119,7 +145,8 @@ std::uint64_t encode_files(const std::vector<TextFile>& files, const std::option
                       [&](std::span<const std::byte> bytes) { to.append(bytes); });
   };
   if (cache == nullptr) return in_memory();
-  const std::string name = name_of(files, field, tokenizer, end);
+  const std::string name =
+      name_of(files, field, fmt::format("tokens {} {}", hash_of(tokenizer), end ? std::to_string(*end) : "none"));
   std::optional<Bytes> kept = cache->find(name);
   std::optional<std::uint64_t> size = kept ? text_size_of(*kept, to.tokens()) : std::nullopt;
   if (!size) {

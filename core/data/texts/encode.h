@@ -32,6 +32,10 @@ class TokenCache {
 // How tokens of a vocabulary of so many are stored.
 Tokens tokens_for(std::int64_t vocabulary);
 
+// The tokenizer of a kind for these training files. One that is learned from them is learned once, with a cache.
+std::shared_ptr<const Tokenizer> tokenizer_for(const TokenizerRules& kind, const std::vector<TextFile>& train,
+                                               const std::optional<std::string>& field, TokenCache* cache);
+
 // Appends the ids of the documents of files, each with the end token after it. With a cache they are encoded once, and
 // are read from the disk. Memory holds a document as its file has it, and twice more where the tokenizer normalises it.
 // Returns the number of bytes of the texts. Throws Error (data) as each_document() does.

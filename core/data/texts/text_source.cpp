@@ -100,19 +100,16 @@ Source TextFiles::open(const Opening& opening) const {
   const std::map<Split, Files> splits = given(train, validation, test);
   std::shared_ptr<const Tokenizer> tokenizer;
   if (opening.tokenizer != nullptr) {
-    tokenizer = opening.tokenizer->open([&](const auto& take) {
-      Notes ignored;  // they are those of reading the split
-      std::vector<TextFile> files = list_text_files(train);
-      look_into(files, *this, ignored);
-      for (const TextFile& file : files) {
-        if (file.size > 0) about_file(file.path, [&] { each_document(file, field, take); });
-      }
-    });
+    Notes ignored;  // they are those of reading the split
+    std::vector<TextFile> files;
+    if (!opening.tokenizer->learned_as().empty()) files = list_text_files(train);
+    look_into(files, *this, ignored);
+    tokenizer = tokenizer_for(*opening.tokenizer, files, field, opening.token_cache);
   }
   Source source = open_splits(splits, opening, [&](const Files& files, Notes& notes) {
     return make_text(*this, files, notes, opening.place, tokenizer.get(), opening.token_cache);
   });
-  if (tokenizer != nullptr && tokens == Tokens::bytes) source.encoding.tokenizer = hash_of(*tokenizer);
+  source.encoding.tokenizer = tokenizer != nullptr ? hash_of(*tokenizer) : std::string();
   source.tokenizer = std::move(tokenizer);
   if (!opening.wants(Split::train) || splits.size() == 1) return source;
   const std::vector<TextFile> trained = list_text_files(train);

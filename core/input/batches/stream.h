@@ -16,7 +16,7 @@ class Stream {
  public:
   // Implicit: an order without changes.
   Stream(data::Sampler order, augment::Augmenter augmenter = {}, augment::Mixer mixer = {})
-      : order_(order), augmenter_(std::move(augmenter)), mixer_(std::move(mixer)) {}
+      : order_(std::move(order)), augmenter_(std::move(augmenter)), mixer_(std::move(mixer)) {}
 
   const data::Sampler& order() const { return order_; }
   // How the examples of a batch are mixed with each other.

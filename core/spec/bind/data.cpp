@@ -44,7 +44,11 @@ class DataBinder {
     if (const Node* npz = get_path(data, "source.npz")) check_npz(*get(data, "source"), *npz);
     if (const auto* csv = out.source.as<data::Csv>()) check_csv(*get_path(data, "source.csv"), *csv);
     if (const auto* text = out.source.as<data::TextFiles>()) check_text(*get_path(data, "source.text"), *text, out);
-    if (const Node* tokenizer = get(data, "tokenizer")) check_tokenizer(*tokenizer, out);
+    if (const Node* tokenizer = get(data, "tokenizer")) {
+      check_tokenizer(*tokenizer, out);
+      const std::vector<PathAt> files = paths_in("data.tokenizer", *data->find("tokenizer"));
+      out.files.insert(out.files.end(), files.begin(), files.end());
+    }
     if (const auto* values = out.source.as<data::Values>()) check_values(*data, *values);
   }
 
