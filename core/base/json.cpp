@@ -19,6 +19,7 @@ Json parse_members(std::string_view text, const std::function<bool(const std::st
 
 Json try_parse_json(std::string_view text) { return Json::parse(text, nullptr, false); }
 
+// A callback of the parser could tell it, but with a callback the parser searches a list again for each object in it.
 bool is_nested_deeper(std::string_view text, int levels) {
   int level = 0;
   bool is_text = false;

@@ -313,27 +313,6 @@ bool has_its_checksum(const std::string& text) {
   return at != std::string::npos && with_checksum(text.substr(0, at) + "\n}\n") == text;
 }
 
-// Whether arrays and objects are nested at most to this depth. A callback of the parser could check this, but with a
-// callback the parser searches an array again for each object in it.
-bool is_shallow(const std::string& text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > most_depth) return false;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return true;
-}
-
 bool is_sane(const data::Encoding& encoding) {
   const std::vector<std::int64_t>& image = encoding.image;
   const auto fits = [](const std::optional<data::Encoding::Statistics>& statistics) {
@@ -389,7 +368,7 @@ std::string to_json(const RunState& state) {
 RunState parse_run_state(const std::string& text, const std::string& file) {
   try {
     if (text.size() > most_state_bytes || !has_its_checksum(text)) throw std::invalid_argument("another checksum");
-    if (!is_shallow(text)) throw std::invalid_argument("nested too deep");
+    if (is_nested_deeper(text, most_depth)) throw std::invalid_argument("nested too deep");
     const OrderedJson json = parse_json(text);
     RunState state;
     state.is_ensemble = json.contains("members");
