@@ -495,10 +495,16 @@ void take_word_vectors(Setup& setup) {
   const spec::ModelSpec& spec = setup.spec().model;
   std::error_code ignored;
   if (!spec.initial_from || std::filesystem::is_directory(spec.initial_from->path, ignored)) return;
-  const std::shared_ptr<InitialFile> file =
-      setup.initial_file ? setup.initial_file : std::make_shared<InitialFile>(open_initial_file(spec));
+  if (!setup.initial_file) {
+    try {
+      if (!has_word_vectors(data::map_file(spec.initial_from->path))) return;
+    } catch (const Error& error) {
+      data::throw_at(spec.init_place, error);
+    }
+    setup.initial_file = std::make_shared<InitialFile>(open_initial_file(spec));
+  }
+  const std::shared_ptr<InitialFile>& file = setup.initial_file;
   if (!file->is_text) return;
-  setup.initial_file = file;
   const spec::InitialFrom plain{spec.initial_from->path}, &from = *spec.initial_from;
   const bool chooses = from.include.size() != 1 || from.include.front().text != "*" || !from.exclude.empty() ||
                        !from.rename.empty() || from.transpose || from.member || from.layout != plain.layout;
