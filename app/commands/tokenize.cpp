@@ -28,6 +28,7 @@
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
 #include "core/data/file.h"
+#include "core/data/texts/encode.h"
 #include "core/data/texts/text_files.h"
 #include "core/data/tokenizer.h"
 #include "core/run/files/file_writer.h"
@@ -159,15 +160,6 @@ int train(CommandArguments arguments, const Streams& streams) {
   return status;
 }
 
-// Ids as a file stores them, little-endian.
-std::vector<std::byte> stored(std::span<const Id> ids, std::size_t width) {
-  std::vector<std::byte> bytes(ids.size() * width);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t k = 0; k < width; ++k) bytes[i * width + k] = static_cast<std::byte>(ids[i] >> (8 * k));
-  }
-  return bytes;
-}
-
 int encode(CommandArguments arguments, const Streams& streams) {
   std::vector<std::string> files;
   std::optional<std::string> path, output, field;
@@ -214,13 +206,14 @@ int encode(CommandArguments arguments, const Streams& streams) {
     streams.out.flush();
     return 0;
   }
-  const std::size_t width = tokenizer->size() <= 65536 ? 2 : 4;
+  const data::Tokens tokens = data::tokens_for(tokenizer->size());
+  const std::size_t width = data::bytes_of(tokens);
   std::uint64_t bytes = 0;
   const int status = write_file(*output, [&](run::Replacement& file) {
     each(
         [&](std::span<const Id> ids) {
           count += std::ssize(ids);
-          file.write(stored(ids, width));
+          file.write(data::encode_tokens(ids, tokens));
         },
         [] {});
     bytes = static_cast<std::uint64_t>(count) * width;

@@ -13,25 +13,12 @@
 namespace pmaptrain::data {
 namespace {
 
-// Ids as they are stored, little-endian.
-void store(std::span<const tokenizers::Id> ids, Tokens tokens, std::vector<std::byte>& bytes) {
-  const std::size_t width = bytes_of(tokens);
-  bytes.resize(ids.size() * width);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t k = 0; k < width; ++k) bytes[i * width + k] = static_cast<std::byte>(ids[i] >> (8 * k) & 255U);
-  }
-}
-
 std::uint64_t encode_all(const std::vector<TextFile>& files, const std::optional<std::string>& field,
                          const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, Tokens tokens,
                          const TokenCache::Append& append) {
   tokenizers::Encoder encoder(tokenizer);
-  std::vector<std::byte> bytes;
   std::uint64_t size = 0;
-  const auto take = [&](std::span<const tokenizers::Id> ids) {
-    store(ids, tokens, bytes);
-    append(bytes);
-  };
+  const auto take = [&](std::span<const tokenizers::Id> ids) { append(encode_tokens(ids, tokens)); };
   for (const TextFile& file : files) {
     if (file.size == 0) continue;
     about_file(file.path, [&] {

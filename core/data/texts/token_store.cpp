@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -29,6 +28,15 @@ void decode_tokens(std::span<const std::byte> bytes, Tokens tokens, std::byte* t
     for (std::size_t k = 1; k < width; ++k) token |= std::to_integer<std::uint32_t>(bytes[at + k]) << (8 * k);
     std::memcpy(to, &token, sizeof(token));
   }
+}
+
+std::vector<std::byte> encode_tokens(std::span<const std::uint32_t> values, Tokens tokens) {
+  const std::size_t width = bytes_of(tokens);
+  std::vector<std::byte> bytes(values.size() * width);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t k = 0; k < width; ++k) bytes[i * width + k] = static_cast<std::byte>(values[i] >> (8 * k) & 255U);
+  }
+  return bytes;
 }
 
 void TokenStore::map(Bytes file) {
@@ -77,9 +85,8 @@ void TokenStore::append(std::span<const std::byte> bytes) {
 }
 
 void TokenStore::append_token(std::int64_t token) {
-  std::array<std::byte, 4> bytes = {};
-  for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::byte>(token >> (8 * k) & 255);
-  append(std::span(bytes).first(bytes_of(tokens_)));
+  const auto value = static_cast<std::uint32_t>(token);
+  append(encode_tokens(std::span(&value, 1), tokens_));
 }
 
 void TokenStore::read(std::int64_t first, std::int64_t count, std::byte* to) const {

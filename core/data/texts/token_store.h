@@ -25,6 +25,9 @@ std::size_t bytes_of(Tokens tokens);
 // is negative.
 void decode_tokens(std::span<const std::byte> bytes, Tokens tokens, std::byte* to);
 
+// Their inverse: the bytes of tokens, each of which the type can hold.
+std::vector<std::byte> encode_tokens(std::span<const std::uint32_t> values, Tokens tokens);
+
 // A sequence of tokens that grows at its end. It is in parts, none of which moves, so memory holds no token twice.
 class TokenStore {
  public:
