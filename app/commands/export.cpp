@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "app/commands/commands.h"
+#include "app/commands/export_peft.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
 #include "app/options/output_file.h"
@@ -51,31 +52,39 @@ int command_export(CommandArguments arguments, const Streams& given) {
   Streams streams = given;
   std::string run;
   exports::ExportRequest request;
+  spec::Overrides overrides;
+  overrides.is_run = true;
   std::optional<std::string> output, checkpoint;
   std::optional<ExportFormat> format;
   std::optional<model::ParameterLayout> layout;
-  bool overwrite = false;
+  bool overwrite = false, peft = false;
   Arguments a("export", "Writes the model of a run to a file that other programs read.");
   a.positional("RUN", run, "a run folder, such as runs/cnn", "runs/fashion_mnist --output model.onnx");
-  a.text("--output", "FILE", output, "the file to write");
+  a.text("--output", "FILE", output, "the file to write; with --layout peft, a folder");
   a.word(
       "--format", {"onnx", "safetensors"},
       [&](std::size_t i) { format = i == 0 ? ExportFormat::onnx : ExportFormat::safetensors; },
       "onnx: the whole model, from inputs to predictions; safetensors: its parameters; default: as the ending of FILE "
       "says");
   a.word(
-      "--layout", {"flax", "torch"},
-      [&](std::size_t i) { layout = i == 0 ? model::ParameterLayout::flax : model::ParameterLayout::torch; },
-      "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints");
+      "--layout", {"flax", "torch", "peft"},
+      [&](std::size_t i) {
+        peft = i == 2;
+        if (!peft) layout = i == 0 ? model::ParameterLayout::flax : model::ParameterLayout::torch;
+      },
+      "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints; peft "
+      "writes the adapters of lora alone, into a folder");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
   ConfigOptions::add_quiet_to(a, streams.quiet);
   ConfigOptions::add_weights_to(a, request.weights);
   a.integer("--member", "N", 0, request.member,
             "of an ensemble, this member alone; default: the mean of all members, in onnx; members count from 0");
+  ConfigOptions::add_base_to(a, overrides.base);
   a.flag("--overwrite", overwrite, "replace the output if it exists");
   if (!a.parse(arguments, streams)) return 0;
   check_run_folder("export", run);
   if (!output) fail_usage("export needs --output FILE", "what to write, such as --output model.onnx");
+  if (peft) return export_peft({run, *output, checkpoint, overwrite}, request, overrides, streams);
   request.format = chosen_format(*output, format);
   if (layout && request.format == ExportFormat::onnx) {
     fail_usage("--layout is for safetensors; an ONNX file has its own", "leave out --layout");
@@ -83,7 +92,7 @@ int command_export(CommandArguments arguments, const Streams& given) {
   request.layout = layout.value_or(model::ParameterLayout::flax);
   check_output_file(*output, overwrite);
 
-  const spec::Loaded loaded = spec::load(run, {});
+  const spec::Loaded loaded = spec::load(run, overrides);
   request.checkpoint = checkpoint ? *checkpoint : run::default_checkpoint(loaded.spec, run, request.member);
   const exports::Exporter exporter(loaded, run, request);
   std::error_code ignored;

@@ -77,12 +77,14 @@ std::string reason_of(const Error& error) {
 
 // What needs the run's data: the plan and predictions. Where that is gone the report says why.
 report::RunExtras extras_of(report::RunRecord run, const std::optional<std::string>& checkpoint,
-                            const std::optional<std::string>& data_root, std::vector<std::string>& notes) {
+                            const std::optional<std::string>& data_root, const std::optional<std::string>& base,
+                            std::vector<std::string>& notes) {
   report::RunExtras extras;
   try {
-    if (data_root) {
+    if (data_root || base) {
       spec::Overrides overrides;
       overrides.data_root = data_root;
+      overrides.base = base;
       run.config = spec::load(run.folder.string(), overrides);
       for (const std::string& note : run.config.facts_and_notes()) notes.push_back(run.label + ": " + note);
     }
@@ -149,7 +151,7 @@ report::TraceTable trace_of(const std::string& file) {
 
 int command_report(CommandArguments arguments, const Streams& streams) {
   std::vector<std::string> folders;
-  std::optional<std::string> output, trace, checkpoint, data_root;
+  std::optional<std::string> output, trace, checkpoint, data_root, base;
   bool overwrite = false, without_data = false;
   Arguments a("report",
               "Writes runs as one HTML file that needs nothing else: curves, results, confusion of classes, the "
@@ -161,6 +163,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   a.text("--trace", "FILE", trace, "a trace that run --trace wrote, whose time is shown by layer");
   ConfigOptions::add_checkpoint_to(a, checkpoint);
   ConfigOptions::add_data_root_to(a, data_root);
+  ConfigOptions::add_base_to(a, base);
   a.flag("--without-data", without_data,
          "read the run folders alone: no plan, and predictions only as the run recorded them");
   a.flag("--overwrite", overwrite, "replace the output even if it is no report");
@@ -186,7 +189,7 @@ int command_report(CommandArguments arguments, const Streams& streams) {
   tell_apart(page.runs);
   if (trace) page.trace = trace_of(*trace);
   for (const report::RunRecord& run : page.runs) {
-    page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, data_root, notes));
+    page.extras.push_back(without_data ? report::RunExtras{} : extras_of(run, checkpoint, data_root, base, notes));
   }
   page.title = title_of(page);
   const std::string html = report::html_page(page);

@@ -314,9 +314,12 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     for (std::string& warning : train::apply_changes(run, options.changes, loaded, resume->checkpoint.state)) {
       loaded.warnings.push_back(std::move(warning));
     }
-    loaded.spec.model.initial_from.reset();  // it may be gone by now
-    if (auto& ensemble = loaded.spec.ensemble) {
-      for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
+    // It may be gone by now, and only the base of adapters is read again.
+    if (!loaded.spec.lora) {
+      loaded.spec.model.initial_from.reset();
+      if (auto& ensemble = loaded.spec.ensemble) {
+        for (spec::Spec& member : ensemble->alone) member.model.initial_from.reset();
+      }
     }
     const run::RunState& state = resume->checkpoint.state;
     session.folder.resumed = {state.step, run::best_folder(state), state.metrics_bytes};
@@ -341,7 +344,7 @@ int command_run(CommandArguments arguments, const Streams& streams) {
     }
     loaded.spec.data.token_cache = run::tokens_beside(session.run_dir);
     setup::Setup setup =
-        resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data)
+        resume ? train::make_resumed_setup(std::move(loaded), resume->checkpoint.state, options.verify_data, initial)
                : setup::make_setup(std::move(loaded), std::nullopt, nullptr, std::move(initial));
     if (!resume) {
       setup.contents = input::contents_of(setup.loaded, options.verify_data);

@@ -31,6 +31,7 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
       "--workers", "N", 1, overrides.workers,
       "number of threads, or of GPUs (mesh.backend: cuda), that run the devices; auto: all that there are", "auto");
   add_data_root_to(arguments, overrides.data_root);
+  add_base_to(arguments, overrides.base);
   arguments.seed("--seed", overrides.seed, "the seed of all random numbers");
   arguments.footer(
       "--devices sets the number of logical devices, of which one core can run many; --workers sets the number "
@@ -42,6 +43,11 @@ void ConfigOptions::add_options_to(Arguments& arguments) {
 void ConfigOptions::add_data_root_to(Arguments& arguments, std::optional<std::string>& data_root) {
   arguments.text("--data-root", "DIR", data_root,
                  "where the files of data.source lie by now: each is found by the end of its path below DIR");
+}
+
+void ConfigOptions::add_base_to(Arguments& arguments, std::optional<std::string>& base) {
+  arguments.text("--base", "PATH", base,
+                 "of lora: where the base, which model.init.from names, lies by now; its content must be the same");
 }
 
 void ConfigOptions::add_quiet_to(Arguments& arguments, bool& quiet) {

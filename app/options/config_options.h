@@ -19,9 +19,10 @@ struct ConfigOptions {
 
   // CONFIG, and the options below.
   void add_to(Arguments& arguments);
-  // --set, --devices, --workers, --data-root and --seed.
+  // --set, --devices, --workers, --data-root, --base and --seed.
   void add_options_to(Arguments& arguments);
   static void add_data_root_to(Arguments& arguments, std::optional<std::string>& data_root);
+  static void add_base_to(Arguments& arguments, std::optional<std::string>& base);
   // --checkpoint, of the commands that take a run.
   static void add_checkpoint_to(Arguments& arguments, std::optional<std::string>& checkpoint);
   // --threshold X|run, and its number where it is one. Throws Error (usage) for another text.

@@ -22,6 +22,7 @@
 #include "core/ops/all.h"
 #include "core/run/checkpoint.h"
 #include "core/run/run_folder.h"
+#include "core/setup/base.h"
 #include "core/setup/data_checks.h"
 #include "core/setup/memory.h"
 #include "core/setup/processes.h"
@@ -319,6 +320,8 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
                       members_.size() > 1 ? "--member N evaluates one member alone" : "");
   shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
+  const auto opened = setup::open_base(model, spec, shared_.first_process());
+  setup::write_base(*module, model, spec, state.base, {}, opened.get());
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
     there.push_back(std::ssize(there));
@@ -362,7 +365,7 @@ Evaluation CheckpointEvaluation::evaluate_average() const {
   // Logarithms are inverted before they are averaged, as predictions are.
   const model::PredictionKind kind =
       model.log_targets.empty() ? model::PredictionKind::logits : model::PredictionKind::values;
-  MemberOutputs outputs(spec, model, kind, dataset, plan.batch, members_, trained_.parameters, shared_);
+  MemberOutputs outputs(spec, model, kind, dataset, plan.batch, members_, trained_, shared_);
   const std::unique_ptr<Planned> planned =
       setup::plan_source(spec.mesh, std::move(source), KernelChoice::best, shared_.processes()).planned;
   setup::check_memory(setup::estimate_evaluation(planned->needs()), plan.batch,
@@ -410,7 +413,7 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
   const model::PredictionKind kind = has_classes ? model::PredictionKind::logits : model::PredictionKind::values;
   // Values are averaged as they are: those of poisson are rates, and no logarithms.
   const model::OutputKind averaged = has_classes ? model::output_kind(model) : model::OutputKind::identity;
-  MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_.parameters, shared_);
+  MemberOutputs outputs(spec, model, kind, dataset, batch, members_, trained_, shared_);
   outputs.restart();
   const auto row = static_cast<std::size_t>(numel(model.output));
   std::vector<float> alone;

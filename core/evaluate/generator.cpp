@@ -10,6 +10,7 @@
 #include "core/input/open.h"
 #include "core/model/prediction.h"
 #include "core/ops/all.h"
+#include "core/setup/base.h"
 #include "core/setup/looking_ahead.h"
 #include "core/setup/options.h"
 #include "core/setup/plan.h"
@@ -91,6 +92,7 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   };
   const Source source{{entry("whole", std::move(programs.whole)), entry("next", std::move(programs.next))}};
   module_ = std::move(*setup::plan_source(mesh, source, KernelChoice::best).planned).load();
+  setup::write_base(*module_, model, spec, state.base);
   setup::write_group(*module_, 0, 0, Group::params, found.trained.parameters.of_member(found.members.front()),
                      found.trained.parameters.path);
   found.trained.parameters.file.check_intact();

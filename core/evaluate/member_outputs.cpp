@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/ops/all.h"
+#include "core/setup/base.h"
 #include "core/setup/memory.h"
 #include "core/setup/programs.h"
 #include "core/setup/restore.h"
@@ -31,16 +32,17 @@ double MemberOutputs::number(std::int64_t member, std::size_t index) const {
 
 MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                              std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
-                             std::span<const std::int64_t> members, const run::CheckpointFile& parameters,
+                             std::span<const std::int64_t> members, const run::CheckpointWeights& trained,
                              SharedBatches shared, std::optional<std::int64_t> choices)
-    : MemberOutputs(spec,
+    : MemberOutputs(spec, model,
                     model::prediction_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device,
                                               all_ops(), kind, choices),
-                    std::move(inputs), batch, members, parameters, shared) {}
+                    std::move(inputs), batch, members, trained, shared) {}
 
-MemberOutputs::MemberOutputs(const spec::Spec& spec, Program outputs, std::shared_ptr<const data::Dataset> inputs,
-                             const BatchPlan& batch, std::span<const std::int64_t> members,
-                             const run::CheckpointFile& parameters, SharedBatches shared)
+MemberOutputs::MemberOutputs(const spec::Spec& spec, const model::Model& model, Program outputs,
+                             std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
+                             std::span<const std::int64_t> members, const run::CheckpointWeights& trained,
+                             SharedBatches shared)
     : inputs_(std::move(inputs)), batch_(batch), members_(std::ssize(members)), shared_(shared) {
   const auto program = std::make_shared<const Program>(setup::optimize(std::move(outputs)));
   Source source{{{"predict", program, input::batches_in_memory(data::Sampler::in_order(batch_.dataset), batch_)}}};
@@ -51,9 +53,11 @@ MemberOutputs::MemberOutputs(const spec::Spec& spec, Program outputs, std::share
                       members_ > 1 ? "--member N takes one member alone" : "");
   shared_.meet();
   module_ = std::move(*planned).load();
+  const auto opened = setup::open_base(model, spec, shared_.first_process());
+  setup::write_base(*module_, model, spec, trained.state.base, {}, opened.get());
   for (std::int64_t m = 0; m < members_; ++m) {
-    setup::write_group(*module_, m, 0, Group::params, parameters.of_member(members[static_cast<std::size_t>(m)]),
-                       parameters.path);
+    setup::write_group(*module_, m, 0, Group::params,
+                       trained.parameters.of_member(members[static_cast<std::size_t>(m)]), trained.parameters.path);
   }
   dtype_ = program->type(program->outputs.front().value).dtype;
   const std::size_t bytes = module_->slice_bytes(module_->output(0, "predictions"));

@@ -23,12 +23,12 @@ class MemberOutputs {
   // devices, and gets the outputs of all. Throws Error.
   MemberOutputs(const spec::Spec& spec, const model::Model& model, model::PredictionKind kind,
                 std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
-                std::span<const std::int64_t> members, const run::CheckpointFile& parameters, SharedBatches shared = {},
+                std::span<const std::int64_t> members, const run::CheckpointWeights& trained, SharedBatches shared = {},
                 std::optional<std::int64_t> choices = std::nullopt);
   // Loads the outputs of another program, such as model::features_program.
-  MemberOutputs(const spec::Spec& spec, Program program, std::shared_ptr<const data::Dataset> inputs,
-                const BatchPlan& batch, std::span<const std::int64_t> members, const run::CheckpointFile& parameters,
-                SharedBatches shared);
+  MemberOutputs(const spec::Spec& spec, const model::Model& model, Program program,
+                std::shared_ptr<const data::Dataset> inputs, const BatchPlan& batch,
+                std::span<const std::int64_t> members, const run::CheckpointWeights& trained, SharedBatches shared);
 
   std::int64_t batches() const { return batch_.steps_per_epoch; }
   std::int64_t members() const { return members_; }

@@ -165,14 +165,14 @@ Predictor::Predictor(const spec::Loaded& loaded, const std::filesystem::path& ru
   outputs_per_example_ = numel(model.output);
   if (node != nullptr) {
     outputs_ = std::make_unique<MemberOutputs>(
-        spec,
+        spec, model,
         model::features_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops(), *node),
-        predictions_.inputs, batch, found.members, parameters, shared_);
+        predictions_.inputs, batch, found.members, found.trained, shared_);
     parameters.file.check_intact();
     return;
   }
   outputs_ = std::make_unique<MemberOutputs>(spec, model, computed, predictions_.inputs, batch, found.members,
-                                             parameters, shared_,
+                                             found.trained, shared_,
                                              has_spare_outputs && !combines_ ? std::optional(choices_) : std::nullopt);
   parameters.file.check_intact();
 }

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/tables/csv_source.h"
+#include "core/exports/merged.h"
 #include "core/model/layout.h"
 #include "core/onnx/file.h"
 #include "core/setup/options.h"
@@ -86,9 +87,10 @@ Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_
 TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const {
   const run::RunState& state = found_.trained.state;
   spec.precision = spec::PrecisionPolicy::float32;
-  TrainedModel trained{setup::model_of(spec, state.input, state.target, state.encoding), {}};
   std::map<std::string, run::TensorView> tensors;
   for (run::TensorView& tensor : found_.trained.parameters.of_member(member)) tensors.emplace(tensor.name, tensor);
+  if (spec.lora) return merged_model(spec, state, tensors, source());
+  TrainedModel trained{setup::model_of(spec, state.input, state.target, state.encoding), {}};
   for (const model::Parameter& parameter : trained.model.parameters) {
     const auto found = tensors.find(parameter.name);
     if (found == tensors.end() || found->second.dtype != DType::f32 || found->second.shape != parameter.shape) {

@@ -1,6 +1,7 @@
 // The model of a run as a graph of ONNX.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace pmaptrain::exports {
 struct TrainedModel {
   model::Model model;
   std::vector<std::span<const std::byte>> parameters;
+  std::shared_ptr<const void> memory = nullptr;  // of parameters that are no views of a file
 };
 
 // Appends inputs, nodes and outputs of what the members predict together; of one member, what it predicts.

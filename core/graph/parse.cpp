@@ -87,13 +87,13 @@ class Parser {
     const Token first = lexer_.peek();
     if (first.text == "%") return parse_equation(names_);
     for (const Group group :
-         {Group::params, Group::params_state, Group::state, Group::batch, Group::hyper, Group::data}) {
+         {Group::params, Group::params_state, Group::state, Group::batch, Group::hyper, Group::data, Group::base}) {
       if (first.text == to_string(group)) return parse_input(group);
     }
     if (first.text == "update") return parse_update();
     if (first.text == "return") return parse_return();
     lexer_.fail(first, "expected an input, an equation, update or return",
-                "a line begins with params, params_state, state, batch, hyper, data, %name, update or return");
+                "a line begins with params, params_state, state, batch, hyper, data, base, %name, update or return");
   }
 
   void parse_input(Group group) {

@@ -20,9 +20,10 @@ std::string_view to_string(Group group) {
     case Group::state: return "state";
     case Group::batch: return "batch";
     case Group::hyper: return "hyper";
-    case Group::data: break;
+    case Group::data: return "data";
+    case Group::base: break;
   }
-  return "data";
+  return "base";
 }
 
 const Input* Program::find_input(std::string_view input_name) const {

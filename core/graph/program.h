@@ -39,13 +39,19 @@ struct Equation {
   bool is_view() const { return op.rules().view && operands.size() == 1; }
 };
 
-// `params_state` are statistics of the model that a step replaces without a gradient, such as running means.
-enum class Group { params, params_state, state, batch, hyper, data };
+// `params_state` are statistics of the model that a step replaces without a gradient, such as running means. `base` are
+// parameters beside which others are trained: no step replaces them, all members of an ensemble share them, and no
+// checkpoint has them.
+enum class Group { params, params_state, state, batch, hyper, data, base };
 std::string_view to_string(Group group);
-// Whether it belongs to the model: parameters and their statistics. A file of parameters has both.
-constexpr bool is_of_model(Group group) { return group == Group::params || group == Group::params_state; }
-// Whether an input keeps its value from step to step (rule 4).
-constexpr bool is_kept(Group group) { return is_of_model(group) || group == Group::state; }
+// Whether it is trained: parameters and their statistics. A file of parameters has both.
+constexpr bool is_trained(Group group) { return group == Group::params || group == Group::params_state; }
+// Whether it belongs to the model.
+constexpr bool is_of_model(Group group) { return is_trained(group) || group == Group::base; }
+// Whether a step may replace the value of an input, which keeps it from step to step (rule 4).
+constexpr bool is_kept(Group group) { return is_trained(group) || group == Group::state; }
+// Whether all members of an ensemble read the same value, which no step replaces.
+constexpr bool is_of_all_members(Group group) { return group == Group::data || group == Group::base; }
 
 // An array in a bucket. core/graph/bucket.h says where it begins.
 struct Part {

@@ -19,8 +19,9 @@ inline constexpr std::string_view no_finder =
     "[1.0e-4, 1.0e-1]}}: pmaptrain sweep run SWEEP.yaml";
 inline constexpr std::string_view inferred = "leave it out: shapes follow from the data and the layer before";
 inline constexpr std::string_view no_lora =
-    "parameters have no low-rank updates; the nearest is model.init.from with optimizer.groups: [{parameters: "
-    "\"dense_0.*\", freeze: true}], which trains the other layers";
+    "adapters stand beside kernels of other layers: the section lora of the config, such as lora: {rank: 8, alpha: "
+    "16.0, "
+    "parameters: [\"*.query\", \"*.value\"]}";
 inline constexpr std::string_view no_experts =
     "no layer chooses between experts for each example; the nearest is swiglu, or one wider dense layer";
 inline constexpr std::string_view no_gan =

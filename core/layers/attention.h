@@ -11,6 +11,7 @@
 #include "core/layers/dropout.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
+#include "core/layers/product.h"
 #include "core/layers/rows.h"
 
 namespace pmaptrain::layers {
@@ -267,8 +268,7 @@ inline Value attend(const Attention& attention, const LayerCall& call, Value x, 
     return attention.use_bias ? std::optional(call.parameters[kernel + 1]) : std::nullopt;
   };
   const auto heads_of_rows = [&](std::size_t kernel, std::int64_t count) {
-    const std::int64_t columns = count * heads.size;
-    const Value rows = product_of_rows(b, x, call.parameters[kernel], {heads.features, columns}, bias(kernel));
+    const Value rows = product(call, x, kernel, bias(kernel));
     return b.emit(ops::Reshape{{type.shape[0], type.shape[1], count, heads.size}}, {rows});
   };
   const auto prepared = [&](Value rows, std::size_t scale) {
@@ -309,7 +309,7 @@ inline Value attend(const Attention& attention, const LayerCall& call, Value x, 
   }
   const std::int64_t columns = heads.queries * heads.size;
   out = b.emit(ops::Reshape{{type.shape[0], type.shape[1], columns}}, {out});
-  return product_of_rows(b, out, call.parameters[places.out], {columns, heads.features}, bias(places.out));
+  return product(call, out, places.out, bias(places.out));
 }
 
 // ---- parameters -----------------------------------------------------------------------------------------------------
@@ -317,10 +317,10 @@ inline Value attend(const Attention& attention, const LayerCall& call, Value x, 
 // PyTorch's are those of linear layers, which have the heads in one dimension.
 inline void add_parameters(const Attention& attention, const LayerInput& in, const Heads& heads, Node& layer) {
   const std::int64_t features = heads.features, size = heads.size;
-  const auto add = [&](const std::string& field, Shape kernel, const Fans& fans, std::vector<std::int64_t> axes,
+  const auto add = [&](const std::string& field, Shape kernel, Shape matrix, std::vector<std::int64_t> axes,
                        std::int64_t merged, Shape bias) {
-    layer.parameters.push_back(
-        in.kernel(std::move(kernel), attention.kernel_init, fans, std::move(axes), field + ".kernel"));
+    layer.parameters.push_back(in.product_kernel(std::move(kernel), std::move(matrix), attention.kernel_init,
+                                                 std::move(axes), field + ".kernel"));
     layer.parameters.back().torch.merged = merged;
     if (!attention.use_bias) return;
     const bool of_heads = bias.size() == 2;

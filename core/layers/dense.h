@@ -4,6 +4,7 @@
 #include "core/equations/arithmetic.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
+#include "core/layers/product.h"
 
 namespace pmaptrain::layers {
 
@@ -38,15 +39,13 @@ struct Dense {
     Node layer = in.start();
     layer.output.back() = features;
     layer.image = {};
-    layer.parameters.push_back(in.kernel({features_in, features}, kernel_init, {features_in, features}, {1, 0}));
+    layer.parameters.push_back(
+        in.product_kernel({features_in, features}, {features_in, features}, kernel_init, {1, 0}));
     if (in.shape.size() == 1) layer.parameters.back().image = in.image;
     if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
     in.expect_used(use_bias, bias_init, "bias");
     layer.apply = [use_bias = use_bias](const LayerCall& call, Value x) {
-      // The bias is added to the sum before that is rounded.
-      const Value kernel = cast(call.b, call.parameters[0], call.b.type(x).dtype);
-      return use_bias ? call.b.emit(ops::Matmul{}, {x, kernel, call.parameters[1]})
-                      : call.b.emit(ops::Matmul{}, {x, kernel});
+      return product(call, x, 0, use_bias ? std::optional(call.parameters[1]) : std::nullopt);
     };
     return layer;
   }

@@ -21,20 +21,25 @@ inline void add_dropout(Node& layer, double rate, DType storage) {
                    {dropout_number(layer, "scale"), 1.0 / (1.0 - rate), storage}};
 }
 
-// In training, if the layer draws: each element of x [B, ...] is kept with probability 1 - rate and divided by it, or
-// becomes 0. x has the type of storage. Else x.
+// Each element of x [B, ...] is kept with probability 1 - rate and multiplied by `scale`, or becomes 0.
 //
-// The random bits of an example depend only on the key of the layer and on the position of the example in the sample
-// stream, which differs in every epoch. They do not depend on the mesh or on microbatches.
+// The random bits of an example depend only on the key and on the position of the example in the sample stream, which
+// differs in every epoch. They do not depend on the mesh or on microbatches.
+inline Value dropped(Builder& b, Value x, Value key, Value rows, Value rate, Value scale) {
+  const Shape shape = b.type(x).shape;
+  const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {key, rows});
+  const Value keep = b.emit(ops::Ge{}, {uniform, rate});
+  const Value scaled = mul(b, x, scale);
+  return select(b, keep, scaled, scalar_like(b, scaled, 0.0));
+}
+
+// In training, if the layer draws: elements of x [B, ...] are dropped, and the others divided by 1 - rate. x has the
+// type of storage. Else x.
 inline Value drop(const LayerCall& call, Value x) {
   if (!call.training || !call.node.draws) return x;
   assert(call.key && call.rows);
-  Builder& b = call.b;
-  const Shape shape = b.type(x).shape;
-  const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {*call.key, *call.rows});
-  const Value keep = b.emit(ops::Ge{}, {uniform, call.numbers[dropout_number(call.node, "rate")]});
-  const Value scaled = mul(b, x, call.numbers[dropout_number(call.node, "scale")]);
-  return select(b, keep, scaled, scalar_like(b, scaled, 0.0));
+  return dropped(call.b, x, *call.key, *call.rows, call.numbers[dropout_number(call.node, "rate")],
+                 call.numbers[dropout_number(call.node, "scale")]);
 }
 
 // What an op that drops by itself takes: the key of the layer, the rows of the batch, the rate, and the factor of what

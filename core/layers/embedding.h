@@ -16,6 +16,7 @@ namespace pmaptrain::layers {
 inline void add_table(Node& layer, const LayerInput& in, const Shape& shape, const KernelInit& init) {
   layer.parameters.push_back(in.parameter("embedding", shape, init({shape[0], shape[1]})));
   layer.parameters.back().torch.field = "weight";
+  layer.parameters.back().may_be_rounded = true;
 }
 
 // The rows of the table at the tokens. They are read in the type of parameters and then cast, so that the gradient of
@@ -179,7 +180,7 @@ struct PositionEmbedding {
       } else if (b.type(rows).shape.front() > positions) {
         rows = b.emit(ops::Slice{{0, 0}, {positions, features}}, {rows});
       }
-      rows = b.emit(ops::Broadcast{type.shape, {1, 2}}, {rows});
+      rows = b.emit(ops::Broadcast{type.shape, {1, 2}}, {cast(b, rows, storage)});
       return cast(b, add(b, cast(b, x, storage), rows), type.dtype);
     };
     return layer;

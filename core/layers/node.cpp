@@ -79,6 +79,10 @@ void number_nodes(std::vector<Node>& nodes) {
     node.key = keys;
     for (const Parameter& parameter : node.parameters) places[parameter.name] = parameters++;
     keys += node.draws ? 1 : 0;
+    for (Adapter& adapter : node.adapters) {
+      adapter.key = keys;
+      keys += adapter.drops ? 1 : 0;
+    }
   });
   for_each_node(nodes, [&](Node& node) {
     if (!node.shared_name.empty()) node.shared = places.at(node.shared_name);
@@ -132,8 +136,8 @@ Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
                  forward.numbers,
                  {},
                  {}};
-  if (forward.training && node.draws) {
-    call.key = forward.dropout_keys[node.key];
+  if (forward.training) {
+    if (node.draws) call.key = forward.dropout_keys[node.key];
     call.rows = forward.rows;
   }
   return node.apply(call, node.children.empty() && !node.takes_tokens ? cast(b, x, node.compute) : x);

@@ -32,6 +32,10 @@ struct TorchParameter {
   std::size_t reversed = 0;  // so many of the first dimensions here are in reverse order there
 };
 
+// What a parameter is where a model is adapted (core/model/lora.h). Base parameters stay as they are, and no checkpoint
+// has them.
+enum class LoraRole { none, base, adapter };
+
 struct Parameter {
   std::string name;  // its path: conv_0.kernel
   Shape shape;
@@ -46,6 +50,11 @@ struct Parameter {
   // Axes along which all devices have all of it, and read it as values that differ: a scale that divided heads share.
   // Its gradient is summed along these too.
   AxisSet read_along = {};
+  // [in, out] of a kernel by which the layer multiplies rows (product.h), so that an adapter may stand beside it.
+  Shape matrix = {};
+  bool may_be_rounded = false;  // whether layers cast it to the type of what they compute, so that it may be bf16
+  LoraRole lora = LoraRole::none;
+  std::optional<DType> stored_as = {};  // in programs; none: the type of the model
 
   Layout layout() const { return {shape, divided}; }
 };
@@ -113,6 +122,15 @@ struct LayerCall {
   Value inside_or(Value x, double otherwise) const;
 };
 
+// A term of low rank beside a kernel: x · kernel + scale · (dropped x) · a · b.
+struct Adapter {
+  std::string name;                      // of the kernel without its last part: attention_0.query
+  std::size_t kernel = 0, a = 0, b = 0;  // places in Node::parameters
+  double scale = 1.0;
+  bool drops = false;   // whether x is dropped in training, at the numbers "lora/dropout/rate" and "lora/dropout/scale"
+  std::size_t key = 0;  // its place in Model::drawing_layers (number_nodes); if it drops
+};
+
 // Element types. Products accumulate in f32 whatever their operands are.
 struct Precision {
   DType storage = DType::f32;  // of parameters, gradients, the loss, and a layer's sums and nonlinear functions
@@ -134,6 +152,7 @@ struct Node {
   std::vector<Number> numbers = {};        // the numbers that it reads in training
   double momentum = 0;                     // the share of a statistic that a step keeps
   AxisSet statistics_axes = {};            // the axes over which its statistics are; with statistics
+  std::vector<Adapter> adapters = {};      // of its own kernels (core/model/lora.h)
   std::vector<Node> children = {};
   bool remat = false;  // the backward pass computes what is inside again from the input
   // [height,width,channels] if `output` is an image that was flattened to one dimension, or a sequence that windows
@@ -225,6 +244,14 @@ struct LayerInput {
                    const std::string& field = "kernel") const {
     Parameter made = parameter(field, std::move(of), init(fans));
     made.torch = {"weight", std::move(axes)};
+    return made;
+  }
+  // A kernel by which rows of `matrix[0]` features are multiplied (product.h). Its fans are those of the matrix.
+  Parameter product_kernel(Shape of, Shape matrix, const KernelInit& init, std::vector<std::int64_t> axes,
+                           const std::string& field = "kernel") const {
+    Parameter made = kernel(std::move(of), init, {matrix[0], matrix[1]}, std::move(axes), field);
+    made.matrix = std::move(matrix);
+    made.may_be_rounded = true;
     return made;
   }
   Activation activation() const { return {input_dtype, shape, image, lengths}; }

@@ -4,7 +4,7 @@
 #include "core/equations/arithmetic.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
-#include "core/layers/rows.h"
+#include "core/layers/product.h"
 
 namespace pmaptrain::layers {
 
@@ -34,18 +34,19 @@ struct Swiglu {
     Node layer = in.start();
     layer.image = {};
     for (const char* const field : {"gate.kernel", "up.kernel"}) {
-      layer.parameters.push_back(in.kernel({features, hidden}, kernel_init, {features, hidden}, {1, 0}, field));
+      layer.parameters.push_back(in.product_kernel({features, hidden}, {features, hidden}, kernel_init, {1, 0}, field));
       layer.parameters.back().image = in.image;
     }
-    layer.parameters.push_back(in.kernel({hidden, features}, kernel_init, {hidden, features}, {1, 0}, "down.kernel"));
-    layer.apply = [features, hidden = hidden, storage = in.precision.storage](const LayerCall& call, Value x) {
+    layer.parameters.push_back(
+        in.product_kernel({hidden, features}, {hidden, features}, kernel_init, {1, 0}, "down.kernel"));
+    layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
       Builder& b = call.b;
       const DType compute = b.type(x).dtype;
-      const Value gate = cast(b, product_of_rows(b, x, call.parameters[0], {features, hidden}, {}), storage);
-      const Value up = cast(b, product_of_rows(b, x, call.parameters[1], {features, hidden}, {}), storage);
+      const Value gate = cast(b, product(call, x, 0), storage);
+      const Value up = cast(b, product(call, x, 1), storage);
       const Value silu = mul(b, gate, sigmoid(b, gate));
       const Value inner = cast(b, mul(b, silu, up), compute);
-      return product_of_rows(b, inner, call.parameters[2], {hidden, features}, {});
+      return product(call, inner, 2);
     };
     return layer;
   }

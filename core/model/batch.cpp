@@ -72,12 +72,15 @@ Program evaluation_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   if (weights == Weights::debiased_ema) correction = b.input(Group::hyper, "ema/correction", {model.dtype, {}, {}});
   // Averages begin at zero, which the correction takes out.
   const auto debiased = [&](std::size_t parameter, Value whole) {
-    if (!correction) return whole;
+    if (!correction || model.parameters[parameter].lora == LoraRole::base) return whole;
     const Builder::Scope scope(b, {"ema", model.parameters[parameter].place});
     return div(b, whole, *correction);
   };
   std::vector<Value> parameters = stored.single;
-  Gathers gathers(b, model, buckets, stored.buckets, parameters, debiased);
+  const std::vector<Bucket> gathered = with_base(buckets, model, sharding);
+  std::vector<Value> shards = stored.buckets;
+  shards.insert(shards.end(), stored.base.begin(), stored.base.end());
+  Gathers gathers(b, model, gathered, shards, parameters, debiased);
   const bool by_groups = gathers_by_groups(model, sharding);
   if (!by_groups) parameters = unpack_parameters(b, model, buckets, stored, debiased);
   Forward forward{batch.inputs, parameters};

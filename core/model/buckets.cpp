@@ -1,9 +1,12 @@
 #include "core/model/buckets.h"
 
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "core/graph/bucket.h"
+#include "core/model/gathers.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
 
@@ -26,7 +29,32 @@ Value declare_bucket(Builder& b, const Model& model, Group group, const std::str
   }
   Layout layout{{elements_of(model, bucket, sharding, b.mesh())}};
   if (const AxisSet axes = sharding.of(group); !axes.empty()) layout.divided = {axes.list()};
-  return b.bucket(group, prefix + bucket.name, model.dtype, std::move(parts), std::move(layout));
+  const DType dtype = model.parameters[bucket.parameters.front()].stored_as.value_or(model.dtype);
+  return b.bucket(group, prefix + bucket.name, dtype, std::move(parts), std::move(layout));
+}
+
+std::vector<Bucket> base_buckets(const Model& model, const Sharding& sharding) {
+  std::vector<Bucket> buckets;
+  if (sharding.parameters.empty()) return buckets;
+  const std::vector<std::size_t> groups = groups_of_parameters(model, sharding);
+  std::map<std::tuple<std::size_t, DType, std::uint32_t, std::uint32_t>, std::size_t> known;
+  for (std::size_t i = model.parameters.size(); i-- > 0;) {
+    const Parameter& parameter = model.parameters[i];
+    if (parameter.lora != LoraRole::base) continue;
+    const AxisSet divided = parameter.layout().axes();
+    const auto [bucket, is_new] = known.try_emplace(
+        {groups[i], parameter.stored_as.value_or(model.dtype), divided.bits(), parameter.read_along.bits()},
+        buckets.size());
+    if (is_new) buckets.push_back({"base_" + std::to_string(buckets.size()), {}, divided, parameter.read_along});
+    buckets[bucket->second].parameters.push_back(i);
+  }
+  return buckets;
+}
+
+std::vector<Bucket> with_base(std::span<const Bucket> buckets, const Model& model, const Sharding& sharding) {
+  std::vector<Bucket> all(buckets.begin(), buckets.end());
+  for (Bucket& bucket : base_buckets(model, sharding)) all.push_back(std::move(bucket));
+  return all;
 }
 
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
@@ -38,14 +66,22 @@ ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<con
     stored.buckets.push_back(averages ? declare_bucket(b, model, Group::state, "ema/", bucket, sharding)
                                       : declare_bucket(b, model, Group::params, "", bucket, sharding));
   }
+  stored.base_of = base_buckets(model, sharding);
+  for (const Bucket& bucket : stored.base_of) {
+    for (const std::size_t i : bucket.parameters) packed[i] = true;
+    stored.base.push_back(declare_bucket(b, model, Group::base, "", bucket, sharding));
+  }
   for (std::size_t i = 0; i < packed.size(); ++i) {
     const Parameter& parameter = model.parameters[i];
     if (packed[i]) {
       stored.single.emplace_back();
       continue;
     }
-    const Group group = parameter.is_state ? Group::params_state : Group::params;
-    stored.single.push_back(b.input(group, parameter.name, model.dtype, parameter.layout()));
+    const Group group = parameter.lora == LoraRole::base ? Group::base
+                        : parameter.is_state             ? Group::params_state
+                                                         : Group::params;
+    stored.single.push_back(
+        b.input(group, parameter.name, parameter.stored_as.value_or(model.dtype), parameter.layout()));
   }
   return stored;
 }
@@ -64,13 +100,15 @@ std::vector<Value> unpack_bucket(Builder& b, const Model& model, const Bucket& b
 std::vector<Value> unpack_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
                                      const ParameterInputs& stored, const Finish& finish) {
   std::vector<Value> values = stored.single;
-  for (std::size_t k = 0; k < buckets.size(); ++k) {
-    const std::vector<Value> parts = unpack_bucket(b, model, buckets[k], stored.buckets[k]);
+  const auto unpack = [&](const Bucket& bucket, Value shard) {
+    const std::vector<Value> parts = unpack_bucket(b, model, bucket, shard);
     for (std::size_t j = 0; j < parts.size(); ++j) {
-      const std::size_t i = buckets[k].parameters[j];
+      const std::size_t i = bucket.parameters[j];
       values[i] = finish ? finish(i, parts[j]) : parts[j];
     }
-  }
+  };
+  for (std::size_t k = 0; k < buckets.size(); ++k) unpack(buckets[k], stored.buckets[k]);
+  for (std::size_t k = 0; k < stored.base.size(); ++k) unpack(stored.base_of[k], stored.base[k]);
   return values;
 }
 

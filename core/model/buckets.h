@@ -35,7 +35,7 @@ struct Sharding {
   bool by_groups = false;
 
   // Of the inputs of a group.
-  AxisSet of(Group group) const { return group == Group::params ? parameters : state; }
+  AxisSet of(Group group) const { return is_of_model(group) ? parameters : state; }
 };
 
 // The size of a bucket, which divides into shards of whole units.
@@ -43,15 +43,24 @@ std::int64_t elements_of(const Model& model, const Bucket& bucket, const Shardin
 
 // Inputs of a program that hold one array for each parameter.
 struct ParameterInputs {
-  std::vector<Value> buckets;  // in the order of the buckets
-  std::vector<Value> single;   // by parameter: its own input, or no value if it is in a bucket
+  std::vector<Value> buckets;   // in the order of the buckets
+  std::vector<Bucket> base_of;  // base_buckets(), and their inputs
+  std::vector<Value> base;
+  std::vector<Value> single;  // by parameter: its own input, or no value if it is in a bucket
 };
+
+// The base of a model with adapters in buckets, of one element type each and by groups of layers as those of trained
+// parameters, if devices have shards of parameters. Else none: each is an input of its own.
+std::vector<Bucket> base_buckets(const Model& model, const Sharding& sharding);
+// The buckets of trained parameters, and then those of the base.
+std::vector<Bucket> with_base(std::span<const Bucket> buckets, const Model& model, const Sharding& sharding);
 
 // Declares the input "<prefix><bucket>" with the parts "<prefix><parameter>": the bucket, or a shard of it.
 Value declare_bucket(Builder& b, const Model& model, Group group, const std::string& prefix, const Bucket& bucket,
                      const Sharding& sharding);
-// Declares inputs for all parameters: the buckets, and "<parameter>" for each parameter in no bucket, which is a
-// statistic or is frozen. With `averages` the buckets are those of the moving averages, state inputs "ema/<bucket>".
+// Declares inputs for all parameters: the buckets, those of the base, and "<parameter>" for each parameter in no
+// bucket, which is a statistic or is frozen. With `averages` the buckets are those of the moving averages, state inputs
+// "ema/<bucket>".
 ParameterInputs declare_parameters(Builder& b, const Model& model, std::span<const Bucket> buckets,
                                    const Sharding& sharding = {}, bool averages = false);
 

@@ -89,6 +89,7 @@ class Maker {
     if (!plan_list(options_.layers, "", around, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
     if (at.lengths && !fits_lengths(*at.lengths)) return false;
+    if (options_.lora) adapt(*options_.lora, model_.layers, errors_);
     number_nodes(model_.layers);
     if (const auto nodes = model_.nodes(); !nodes.empty()) model_.last_layer = nodes.back()->kind;
     for_each_node(model_.layers, [&](const Node& node) {
@@ -283,6 +284,9 @@ std::vector<std::string> Model::drawing_layers() const {
   std::vector<std::string> names;
   for_each_node(layers, [&](const Node& node) {
     if (node.draws) names.push_back(node.name);
+    for (const Adapter& adapter : node.adapters) {
+      if (adapter.drops) names.push_back(adapter.name + ".lora");
+    }
   });
   return names;
 }
@@ -290,6 +294,10 @@ std::vector<std::string> Model::drawing_layers() const {
 std::vector<Number> Model::numbers() const {
   std::vector<Number> all;
   for_each_node(layers, [&](const Node& node) { all.insert(all.end(), node.numbers.begin(), node.numbers.end()); });
+  if (lora) {
+    const std::vector<Number> of_lora = lora_numbers(*lora, dtype);
+    all.insert(all.end(), of_lora.begin(), of_lora.end());
+  }
   const std::vector<Number> of_loss = loss_numbers(*this);
   all.insert(all.end(), of_loss.begin(), of_loss.end());
   return all;
@@ -308,6 +316,7 @@ Model make_model(const Options& options, const Field& input, const Field& target
   model.loss_place = options.loss_place;
   model.metrics_place = options.metrics_place;
   model.has_lengths = options.lengths;
+  model.lora = options.lora;
   model.weighted = options.weighted_examples || options.loss->ignored_label();
   Maker(options, model).run();
   return model;

@@ -17,6 +17,7 @@
 #include "core/losses/objective.h"
 #include "core/mesh/mesh.h"
 #include "core/metrics/planned.h"
+#include "core/model/lora.h"
 
 namespace pmaptrain::model {
 
@@ -30,6 +31,7 @@ struct Options {
   Loss loss;
   std::vector<metrics::Metric> metrics;
   PrecisionPolicy precision = PrecisionPolicy::float32;
+  std::optional<Lora> lora = {};
   Mesh mesh;
   AxisSet data_axes;                         // that divide the batch
   std::optional<FieldStatistics> normalize;  // of the inputs: a number for each channel, or one for all
@@ -63,6 +65,7 @@ struct Model : losses::Objective {
   Place normalize_place;
   std::vector<Node> layers;           // applied in order
   std::vector<Parameter> parameters;  // of all nodes; Node::first_parameter says where
+  std::optional<Lora> lora;           // where layers have adapters
   std::vector<metrics::PlannedMetric> metrics;
   std::vector<metrics::Metric> row_metrics;  // row_metrics.h
   Place metrics_place;
@@ -81,7 +84,7 @@ struct Model : losses::Objective {
   std::vector<bool> lookup_tables() const;
   // The names of the nodes that draw random numbers; Node::key is the place. Each has a hyper input "dropout/<name>".
   std::vector<std::string> drawing_layers() const;
-  // The numbers (numbers.h) that training reads: those of the layers in order, then those of the loss.
+  // The numbers (numbers.h) that training reads: those of the layers in order, of adapters, and of the loss.
   std::vector<Number> numbers() const;
 
   // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.

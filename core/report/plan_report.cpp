@@ -118,6 +118,13 @@ std::set<std::string> frozen_parameters(const model::Model& model, const step::O
 // "frozen", "frozen: bias", or nothing.
 std::string frozen_text(const model::Node& layer, const std::set<std::string>& frozen) {
   std::vector<std::string> names;
+  // "adapters: query, value"; "adapters" of the only kernel of a layer.
+  if (!layer.adapters.empty()) {
+    for (const model::Adapter& adapter : layer.adapters) {
+      if (adapter.name.size() > layer.name.size()) names.push_back(adapter.name.substr(layer.name.size() + 1));
+    }
+    return names.empty() ? "adapters" : "adapters: " + join(names, ", ");
+  }
   for (const model::Parameter& parameter : layer.parameters) {
     if (frozen.contains(parameter.name)) names.push_back(parameter.name.substr(parameter.name.rfind('.') + 1));
   }
@@ -150,6 +157,39 @@ std::string precision_text(const spec::Spec& spec) {
   if (!is_mixed(spec)) return "";
   return "precision: mixed_bfloat16: products and activations are bf16 but where a layer says float32; parameters, "
          "gradients, optimizer, loss and metrics are f32\n";
+}
+
+struct LoraCounts {
+  std::int64_t kernels = 0, trained = 0, others = 0;  // adapted kernels; elements; parameters of also_train
+  std::size_t base_bytes = 0;
+};
+
+LoraCounts lora_counts(const model::Model& model) {
+  LoraCounts counts;
+  for (const model::Parameter& parameter : model.parameters) {
+    const std::int64_t elements = numel(parameter.shape);
+    if (parameter.lora == model::LoraRole::base) {
+      counts.base_bytes += static_cast<std::size_t>(elements) * size_of(parameter.stored_as.value_or(model.dtype));
+    } else if (!parameter.is_state) {
+      counts.trained += elements;
+      counts.others += parameter.lora == model::LoraRole::none ? 1 : 0;
+    }
+  }
+  model::for_each_node(model.layers, [&](const model::Node& node) { counts.kernels += std::ssize(node.adapters); });
+  return counts;
+}
+
+std::string lora_text(const model::Model& model) {
+  if (!model.lora) return "";
+  const LoraCounts counts = lora_counts(model);
+  const double share = 100.0 * static_cast<double>(counts.trained) / static_cast<double>(model.parameter_count());
+  const bool rounded = model.lora->base_precision == model::BasePrecision::bfloat16;
+  return fmt::format(
+      "lora: {} of {} parameters are trained ({:.3g} %): adapters of rank {} beside {}{}; the base takes {}{}\n",
+      with_commas(counts.trained), with_commas(model.parameter_count()), share, model.lora->rank,
+      counted(counts.kernels, "kernel"),
+      counts.others > 0 ? ", and " + counted(counts.others, "parameter") + " as a whole" : "",
+      human_bytes(counts.base_bytes), rounded ? " in bfloat16" : "");
 }
 
 // The values behind the statistics of batch_norm: "64 rows x 196 positions = 12,544 values behind each statistic of
@@ -341,6 +381,7 @@ std::string validate_text(const setup::Setup& setup, const ValidateReport& repor
                      rate_text(setup.members));
   out += schedule_text(setup.members, setup.timetable.steps, spec.ensemble.has_value());
   out += precision_text(spec);
+  out += lora_text(setup.model);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec), width) + "\n";
   const bool shared = setup::training_streams(setup).size() == 1;
   out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
@@ -393,6 +434,11 @@ std::string validate_json(const setup::Setup& setup, const ValidateReport& repor
   if (!report.backend_because.empty()) json["backend_because"] = report.backend_because;
   json["precision"] = spec::to_string(setup.spec().precision);
   json["parameters"] = setup.model.parameter_count();
+  if (setup.model.lora) {
+    const LoraCounts counts = lora_counts(setup.model);
+    json["lora"] = {
+        {"trained_parameters", counts.trained}, {"adapted_kernels", counts.kernels}, {"base_bytes", counts.base_bytes}};
+  }
   json["batch"] = {{"global", batch.global},
                    {"per_device", batch.rows_per_device},
                    {"microbatch", batch.rows_per_device / batch.microbatches}};

@@ -56,7 +56,8 @@ ShardingStage stage_of(const setup::Setup& setup, int stage) {
     return static_cast<std::size_t>(stage >= 2 && divides ? program.mesh.group_size(sharding.gradients) : 1);
   };
   const std::vector<model::Bucket> buckets = step::buckets_of(setup.model, setup.optimizer(), sharding);
-  found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, buckets, sharding, program.mesh)) *
+  const std::vector<model::Bucket> gathered = model::with_base(buckets, setup.model, sharding);
+  found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, gathered, sharding, program.mesh)) *
                    size_of(setup.model.dtype);
   for (const model::Bucket& bucket : buckets) {
     if (bucket.tokens > 0) {  // each device has all rows

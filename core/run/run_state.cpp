@@ -198,6 +198,7 @@ void for_each_field(Is<RunState> auto& state, Visit&& visit, ByMember&& by_membe
   by_member("data_seed", &MemberState::data_seed);
   visit("encoding", state.encoding, Presence::newer);
   visit("contents", state.contents, Presence::newer);
+  visit("base", state.base, Presence::newer);
   visit("input", state.input);
   visit("target", state.target);
   visit("batch_size", state.batch_size);

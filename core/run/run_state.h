@@ -101,6 +101,7 @@ struct RunState {
 
   // The config, data and files that the state belongs to. A run of an earlier version has no `contents`.
   input::Contents contents;
+  std::string base;  // of a model with adapters: the identity of the base (setup::write_base)
   std::int64_t batch_size = 0, train_examples = 0;
   std::string config_hash;
   std::map<std::string, std::string> checksums;  // of the checkpoint's files, by name: "xxh3:<hexadecimal digits>"

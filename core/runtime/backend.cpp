@@ -131,8 +131,10 @@ void Module::clear_slices(Handle input) {
 }
 
 void Module::fill(Handle input, std::int64_t member, const std::function<void(std::span<std::byte>)>& make) {
-  check_member(member);
-  if (!member_share_.has(member)) return;
+  if (member != every_member) {
+    check_member(member);
+    if (!member_share_.has(member)) return;
+  }
   if (!has_parts(input)) return fill_slices(input, member, make);
   Module::fill_slices(input, member, make);
 }
@@ -355,7 +357,7 @@ void Module::check_write(Handle handle, DeviceOfMember instance, std::size_t siz
   }
   if (instance.member != every_member) {
     check_member(instance.member);
-    if (input.group == Group::data && source_.members > 1) refuse("is kept once for all members");
+    if (is_of_all_members(input.group) && source_.members > 1) refuse("is kept once for all members");
   }
   if (instance.device == every_device) return;
   check_device(handle, instance.device);

@@ -256,6 +256,8 @@ void InitialValues::check_tensors() {
   std::vector<std::string> names, others;
   for (const model::Parameter& parameter : model_.parameters) {
     if (!is_taken(*spec_.initial_from, parameter.name)) continue;
+    // Files of others have no adapters.
+    if (parameter.lora == layers::LoraRole::adapter && !in_file_.contains(parameter.name)) continue;
     parameters[parameter.name] = &parameter;
     names.push_back(parameter.name);
   }
@@ -474,6 +476,7 @@ std::string InitialValues::note() const {
   std::vector<std::string> drawn, anew, ignored;
   std::size_t all = 0;
   for (const model::Parameter& parameter : model_.parameters) {
+    if (parameter.lora == layers::LoraRole::adapter && !in_file_.contains(parameter.name)) continue;
     if (!parameter.is_state) ++all;
     if (!in_file_.contains(parameter.name)) (parameter.is_state ? anew : drawn).push_back(parameter.name);
   }

@@ -15,6 +15,7 @@
 #include "core/run/records/lines.h"
 #include "core/runtime/backends.h"
 #include "core/setup/advice.h"
+#include "core/setup/base.h"
 #include "core/setup/data_checks.h"
 #include "core/setup/initial_advice.h"
 #include "core/setup/initialize.h"
@@ -289,6 +290,7 @@ Setup make_setup(spec::Loaded loaded, std::optional<ScheduleOrigin> schedule, co
     for (std::string& warning : unreached_boundaries(setup)) setup.warnings.push_back(std::move(warning));
     for (std::string& mistake : likely_mistakes(setup)) setup.warnings.push_back(std::move(mistake));
     for (std::string& doubt : doubtful_statistics(setup, initial)) setup.warnings.push_back(std::move(doubt));
+    for (std::string& warning : check_base(setup, initial)) setup.warnings.push_back(std::move(warning));
     for (std::string& warning : frozen_draws(setup, initial)) setup.warnings.push_back(std::move(warning));
     if (std::string text = other_classes(setup, initial); !text.empty()) setup.warnings.push_back(std::move(text));
     if (std::string text = other_normalisation(setup, initial); !text.empty()) {

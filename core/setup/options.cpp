@@ -36,6 +36,7 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
   options.loss = spec.loss;
   options.metrics = spec.metrics;
   options.precision = spec.precision;
+  options.lora = spec.lora;
   options.mesh = spec.mesh.mesh;
   options.data_axes = spec.mesh.roles.data;
   if (const auto& given = of_data.normalize) {

@@ -17,7 +17,7 @@ namespace {
 
 // Files of parameters have the model's statistics beside them.
 bool is_in(Group group, const Variable& variable) {
-  return group == Group::params ? is_of_model(variable.group) : variable.group == group;
+  return group == Group::params ? is_trained(variable.group) : variable.group == group;
 }
 
 // Whether it is the average of a parameter that has none here. Older versions averaged frozen parameters too.

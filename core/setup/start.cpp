@@ -9,6 +9,7 @@
 #include "core/input/batches/loader.h"
 #include "core/passes/gather_batch.h"
 #include "core/run/checkpoint.h"
+#include "core/setup/base.h"
 #include "core/setup/initialize.h"
 #include "core/setup/resident.h"
 #include "core/setup/restore.h"
@@ -94,7 +95,7 @@ std::vector<input::Shorter> shorter_batches(Module& module, const Setup& setup) 
   return all;
 }
 
-void set_initial_values(Module& module, const Setup& setup, const run::Checkpoint* checkpoint) {
+std::string set_initial_values(Module& module, const Setup& setup, const run::Checkpoint* checkpoint) {
   const Program& program = *setup.training;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const Input& input = program.inputs[i];
@@ -109,6 +110,9 @@ void set_initial_values(Module& module, const Setup& setup, const run::Checkpoin
     module.wait(module.write(module.input(variable.name), {every_device, every_member},
                              step::initial_bytes(variable.type, initial->second)));
   }
+  const std::string base =
+      write_base(module, setup.model, setup.member_spec(), checkpoint != nullptr ? checkpoint->state.base : "",
+                 setup.membership(0), setup.initial_file.get());
   const IndexRange own = module.member_share().members();
   for (std::int64_t m = own.first; m < own.first + own.count; ++m) {
     set_hyper_inputs(module, setup, m);
@@ -121,11 +125,13 @@ void set_initial_values(Module& module, const Setup& setup, const run::Checkpoin
     const spec::Spec& spec = setup.member_spec(m);
     const InitialValues values(setup.model, spec.model, spec.seed, setup.membership(m), setup.initial_file.get());
     for (std::size_t i = 0; i < setup.model.parameters.size(); ++i) {
+      if (setup.model.parameters[i].lora == layers::LoraRole::base) continue;
       module.fill(module.input(train_entry, setup.roles.parameters[i]), m,
                   [&](std::span<std::byte> into) { values.write(setup.model.parameters[i], into); });
     }
   }
   set_learning_rate_scale(module, setup, 1.0, every_member);
+  return base;
 }
 
 double ema_correction(const optimizers::Ema& ema, std::int64_t updates) {

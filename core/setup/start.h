@@ -29,9 +29,10 @@ std::vector<input::Shorter> shorter_batches(Module& module, const Setup& setup);
 
 // Sets every parameter, state input and hyper input of the training program, the module's first entry, for each member
 // that this process has.
-// Parameters and state come from `checkpoint` if there is one; else parameters are read or drawn (model.init). Throws
-// Error (data) for values that do not fit.
-void set_initial_values(Module& module, const Setup& setup, const run::Checkpoint* checkpoint = nullptr);
+// Parameters and state come from `checkpoint` if there is one; else parameters are read or drawn (model.init). Returns
+// the identity of the base of a model with adapters (base.h), which must be that of the checkpoint. Throws Error (data)
+// for values that do not fit.
+std::string set_initial_values(Module& module, const Setup& setup, const run::Checkpoint* checkpoint = nullptr);
 
 // The divisor of moving averages in evaluations: 1 - decay^updates, or 1 without debiasing. It depends only on the
 // number of updates, so a resumed run computes the same divisor.

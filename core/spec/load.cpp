@@ -109,6 +109,7 @@ Loaded load(const Parsed& parsed, const Overrides& overrides, std::span<const As
   loaded.max_time = max_time_of(overrides, errors);
   Node config = check_config(root, stem.empty() ? "run" : stem, errors);
   find_data(config, overrides, parsed.root->source ? parsed.root->source->directory : "", loaded.facts);
+  find_base(config, overrides, parsed.root->source ? parsed.root->source->directory : "", loaded.facts);
   loaded.spec = bind(config, errors, overrides.processes);
   if (!errors.empty()) {
     std::stable_sort(errors.begin(), errors.end(), before);

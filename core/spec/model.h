@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/layers/layer.h"
 #include "core/model/layout.h"
+#include "core/model/lora.h"
 #include "core/spec/durations.h"
 
 namespace pmaptrain::spec {

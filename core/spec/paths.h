@@ -21,4 +21,8 @@ std::vector<PathAt> paths_below(const Loaded& loaded, std::string_view key);
 // its data. Throws Error (usage) where data_root is no folder.
 void find_data(Node& config, const Overrides& overrides, const std::string& directory, std::vector<std::string>& facts);
 
+// Puts Overrides::base in place of the path from which the base of `lora` comes. Without, and with Overrides::is_run, a
+// path that does not exist is looked for as those of data are. Throws Error (usage) where there is no such path.
+void find_base(Node& config, const Overrides& overrides, const std::string& directory, std::vector<std::string>& facts);
+
 }  // namespace pmaptrain::spec

@@ -124,6 +124,7 @@ struct Spec {
   MeshSpec mesh;
   DataSpec data;
   ModelSpec model;
+  std::optional<model::Lora> lora;
   Loss loss;
   Place loss_place;
   std::vector<Metric> metrics;

@@ -34,7 +34,8 @@ DeviceSums::DeviceSums(Builder& b, const model::Model& model, const StepOptions&
       trained_(optimizer.trained()),
       is_trained_(model.parameters.size(), false),
       statistics_(statistics),
-      buckets_(buckets) {
+      buckets_(buckets),
+      gathered_(model::with_base(buckets, model, options.sharding)) {
   for (const std::size_t i : trained_) is_trained_[i] = true;
 }
 
@@ -69,7 +70,7 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
   model::Forward forward{inputs, values.parameters, true,       values.dropout_keys, rows, numbers,
                          mask,   &is_trained_,      &statistics};
   if (values.batch.size() > 4) forward.lengths = values.batch[4];
-  model::Gathers gathers(b_, model_, buckets_, values.shards, values.parameters,
+  model::Gathers gathers(b_, model_, gathered_, values.shards, values.parameters,
                          [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
   std::vector<Value> looked_up(model_.parameters.size());
   forward.looked_up = &looked_up;

@@ -18,7 +18,7 @@ namespace pmaptrain::step {
 // The values that the equations of the model read.
 struct ModelValues {
   std::vector<Value> parameters;    // in the order of Model::parameters; no value for those that layers gather
-  std::vector<Value> shards;        // by bucket, if layers gather them
+  std::vector<Value> shards;        // by bucket, if layers gather them; those of the base are last
   std::vector<Value> batch;         // inputs, targets, mask, rows, and lengths if there are any
   std::vector<Value> dropout_keys;  // in the order of Model::drawing_layers
   std::vector<Value> numbers;       // of the model
@@ -75,6 +75,7 @@ class DeviceSums {
   std::vector<bool> is_trained_;            // by parameter
   const std::span<const std::size_t> statistics_;
   const std::span<const model::Bucket> buckets_;
+  const std::vector<model::Bucket> gathered_;  // those that layers gather: these, and those of the base
 };
 
 }  // namespace pmaptrain::step

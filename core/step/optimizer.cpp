@@ -64,6 +64,24 @@ void check_exclude(const optimizers::Options& optimizer, const std::vector<std::
          parameters_like(exclude.front(), names));
 }
 
+[[noreturn]] void refuse_frozen(const optimizers::ParameterGroup& group, const model::Parameter& adapter) {
+  refuse(group.parameters.front().place, "this group freezes the adapter '" + adapter.name + "'",
+         "adapters are what lora trains: let the patterns leave them out, or lora.parameters its kernel");
+}
+
+// Refuses a group of parameters that lora leaves as they are.
+void refuse_untrained(const optimizers::ParameterGroup& group, const model::Model& model) {
+  std::string of_base;
+  for (const model::Parameter& parameter : model.parameters) {
+    if (parameter.is_state || !matches_any(group.parameters, parameter.name)) continue;
+    if (parameter.lora != layers::LoraRole::base) return;
+    if (of_base.empty()) of_base = parameter.name;
+  }
+  refuse(group.parameters.front().place,
+         "this group has parameters of the base alone, such as '" + of_base + "', which lora leaves as they are",
+         "lora.also_train names those that are trained beside adapters; or remove this group");
+}
+
 std::vector<ParameterOptions> make_parameter_options(const optimizers::Options& optimizer, const model::Model& model) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : model.parameters) {
@@ -85,14 +103,15 @@ std::vector<ParameterOptions> make_parameter_options(const optimizers::Options& 
   for (const model::Parameter& parameter : model.parameters) {
     const std::string& name = parameter.name;
     ParameterOptions& own = options.emplace_back();
-    own.trained = !parameter.is_state;
-    if (parameter.is_state) continue;
+    own.trained = !parameter.is_state && parameter.lora != layers::LoraRole::base;
+    if (!own.trained) continue;
     own.weight_decay = {"weight_decay", optimizer.rule->weight_decay().value_or(0.0), model.dtype};
     const auto group = std::find_if(
         optimizer.groups.begin(), optimizer.groups.end(),
         [&](const optimizers::ParameterGroup& candidate) { return matches_any(candidate.parameters, name); });
     if (group != optimizer.groups.end()) {
       applies[static_cast<std::size_t>(group - optimizer.groups.begin())] = true;
+      if (group->freeze && parameter.lora == layers::LoraRole::adapter) refuse_frozen(*group, parameter);
       const std::string at = "groups/" + std::to_string(group - optimizer.groups.begin()) + "/";
       if (group->learning_rate_scale) {
         own.learning_rate_scale = {at + "learning_rate_scale", *group->learning_rate_scale, model.dtype};
@@ -105,6 +124,7 @@ std::vector<ParameterOptions> make_parameter_options(const optimizers::Options& 
   }
   for (std::size_t i = 0; i < applies.size(); ++i) {
     if (applies[i]) continue;
+    if (model.lora) refuse_untrained(optimizer.groups[i], model);
     refuse(optimizer.groups[i].parameters.front().place,
            "this group applies to no parameter: groups before it match all that its patterns match",
            "the first group that matches a parameter applies to it: move this group up, or remove it");

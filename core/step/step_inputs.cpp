@@ -109,6 +109,7 @@ StepRoles input_roles(const Program& program, const StepInputs& inputs, const St
     if (inputs.parameters.single[i].id >= 0) roles.parameters[i] = first.of(inputs.parameters.single[i]);
   }
   first.find_parts(inputs.parameters.buckets, buckets, roles.parameters);
+  first.find_parts(inputs.parameters.base, inputs.parameters.base_of, roles.parameters);
   if (options.ema) {
     roles.ema = roles.parameters;
     first.find_parts(inputs.ema, buckets, roles.ema);

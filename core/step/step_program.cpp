@@ -163,6 +163,7 @@ class StepBuilder {
     if (model::gathers_by_groups(model_, options_.sharding)) {
       values_.parameters = in_.parameters.single;
       values_.shards = in_.parameters.buckets;
+      values_.shards.insert(values_.shards.end(), in_.parameters.base.begin(), in_.parameters.base.end());
     } else {
       values_.parameters = model::unpack_parameters(b_, model_, buckets_, in_.parameters);
     }

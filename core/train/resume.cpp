@@ -272,6 +272,10 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   std::vector<spec::ChangedKey> keys = changed_keys(run, loaded);
   drop_what_follows(keys);
   std::erase_if(keys, [](const spec::ChangedKey& key) { return spec::may_differ_on_resume(key.path); });
+  // The base of adapters is compared by its content.
+  std::erase_if(keys, [&](const spec::ChangedKey& key) {
+    return loaded.spec.lora && !key.before.empty() && key.path == "model.init.from.path";
+  });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     const bool has_same_axes = key.path == "mesh.axes" && same_names(key.before, key.after);
     if (!has_same_axes && key.path != "mesh.blocks") return false;

@@ -62,8 +62,10 @@ std::vector<std::string> tell_taken(const std::vector<spec::ChangedKey>& keys, c
                                     setup::Setup& setup);
 
 // The setup that continues the run, with the contents of its data; `verify`: all bytes are read. Throws what
-// make_setup() throws; but Error (data) where that fails and the data is not what the run began with.
-setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state, bool verify = false);
+// make_setup() throws; but Error (data) where that fails and the data is not what the run began with. `base`: the file
+// of the base of adapters, if it was opened before.
+setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state, bool verify = false,
+                                std::shared_ptr<setup::InitialFile> base = nullptr);
 
 // Checks what is known only when the data is open: whether examples, encodings and the batch size are those of the run,
 // and whether the schedule ends before the run does. Returns notes for the user. Throws Error: data if the data has

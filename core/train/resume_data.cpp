@@ -168,10 +168,11 @@ std::int64_t schedule_began_after(const spec::Loaded& loaded) {
 
 }  // namespace
 
-setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state, bool verify) {
+setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state, bool verify,
+                                std::shared_ptr<setup::InitialFile> base) {
   const auto make = [&] {
     try {
-      return setup::make_setup(loaded, schedule_origin(state), &state.encoding);
+      return setup::make_setup(loaded, schedule_origin(state), &state.encoding, base);
     } catch (const Error& error) {
       std::string changed;
       try {

@@ -111,7 +111,8 @@ class Session::Impl {
     check_memory(estimate_memory(setup_, run.planned->needs()), setup_, *run.backend, run.planned->source(), processes);
     if (!is_alone()) agree(false);  // processes load together
     std::unique_ptr<Module> module = std::move(*run.planned).load();
-    setup::set_initial_values(*module, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
+    base_ =
+        setup::set_initial_values(*module, setup_, options_.resume != nullptr ? &options_.resume->checkpoint : nullptr);
     setup::copy_resident_splits(*module, setup_, options_.working);
     return module;
   }
@@ -294,6 +295,7 @@ class Session::Impl {
                            state.step % timetable_.steps_per_epoch * setup_.batch.global;
     state.schedule_steps = timetable_.schedule_steps;
     state.encoding = setup_.source.encoding;
+    state.base = base_;
     state.evaluation_is_due = evaluation_is_due_ && !members_.sound().empty();
     if (const auto& best = setup_.spec().train.checkpoint.best) state.best_mode = spec::to_string(mode_of(*best));
     report_.save(state, step_);
@@ -473,6 +475,7 @@ class Session::Impl {
   std::int64_t step_;
   const std::optional<Clock::time_point> deadline_;  // train.max_time
   std::string workers_;
+  std::string base_;  // RunState::base; loaded_module() sets it
   const std::unique_ptr<Module> module_;
   setup::SlicedReader reader_;
   Members members_;

@@ -17,7 +17,7 @@ struct DifferenceOptions {
 inline void check_gradients(const Program& program, const model::Model& model, const Feed& feed, const Feed& result,
                             const DifferenceOptions& options = {}) {
   for (const model::Parameter& parameter : model.parameters) {
-    if (parameter.is_state) continue;
+    if (parameter.is_state || parameter.lora == layers::LoraRole::base) continue;
     const Numbers& values = feed.at(parameter.name);
     for (std::size_t i = 0; i < values.size(); i += options.every) {
       const double step = 1e-5;

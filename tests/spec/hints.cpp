@@ -306,7 +306,8 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("gpu").starts_with("no key is named 'gpu': did you mean 'cuda'? pmaptrain help backend\nthese have "));
   CHECK(refused("learning_rate_finder").starts_with("there is no finder of learning rates; a sweep does it"));
   CHECK(refused("custom_loss").starts_with("a config cannot define a loss of its own"));
-  CHECK(refused("lora").starts_with("parameters have no low-rank updates; the nearest is model.init.from with "));
+  CHECK(refused("lora_linear")
+            .starts_with("adapters stand beside kernels of other layers: the section lora of the config"));
   CHECK(refused("parallelism.tensor").starts_with("layers are not divided over devices; data parallelism is over "));
   CHECK(refused("Lambda").starts_with("a config cannot define a layer of its own"));
   for (const char* const word : {"inputs", "moe", "gan", "ppo", "gym", "pipeline", "Rescaling", "ZeroPadding2D"}) {

@@ -75,7 +75,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
       const bool is_divided = is_kept(input.group) && plans_.entries.front().share().divides(input.divided());
       needs.is_divided = needs.is_divided || is_divided;
       std::size_t& item = needs.of(input.group);
-      item = sum_of(item, product_of(members, product_of(b.slice_bytes(), copies)));
+      item = sum_of(item, product_of(b.of_all_members ? 1 : members, product_of(b.slice_bytes(), copies)));
     }
   }
   for (std::size_t bytes : sizes.batch_bytes) needs.batches = sum_of(needs.batches, bytes);
@@ -90,7 +90,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
   constexpr std::size_t bytes_of_layer = 7 << 10;
   for (const Entry& entry : source().entries) needs.programs = sum_of(needs.programs, 2 * bytes_of(*entry.program));
   for (const Input& input : source().entries.front().program->inputs) {
-    if (input.group != Group::params) continue;
+    if (input.group != Group::params && input.group != Group::base) continue;
     needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
   }
   if (plans_.entries.front().share().processes() > 1 || !plans_.member_share.is_whole()) {
@@ -101,6 +101,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
   };
   pool("constants", sizes.persistent.constants, 1, "filled when the program is loaded");
   const std::size_t transient = sizes.transient_copies();
+  pool("persistent, of all members", sizes.persistent.base, 1, "parameters that are not trained, one copy");
   pool("persistent, shared", sizes.persistent.shared, members, "replicated inputs and outputs, one copy a member");
   pool("persistent, by device", sizes.persistent.devices, members,
        "inputs and outputs with a slice for every instance");

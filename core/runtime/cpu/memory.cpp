@@ -27,6 +27,7 @@ std::size_t allocated_size(std::size_t bytes) {
 }  // namespace
 
 Base base_of(const Buffer& buffer) {
+  if (buffer.of_all_members) return Base::persistent_base;
   switch (buffer.pool) {
     case Pool::constant: return Base::constant;
     case Pool::worker: return buffer.persistent ? Base::persistent_worker : Base::worker;
@@ -45,8 +46,8 @@ std::size_t MemorySizes::total() const {
     return allocated_size(product_of(static_cast<std::size_t>(members), bytes));
   };
   std::size_t total =
-      sum_of(allocated_size(persistent.constants), of_members(persistent.shared), of_members(persistent.devices),
-             product_of(persistent_copies(), of_members(persistent.worker)));
+      sum_of(allocated_size(persistent.constants), allocated_size(persistent.base), of_members(persistent.shared),
+             of_members(persistent.devices), product_of(persistent_copies(), of_members(persistent.worker)));
   for (std::size_t bytes : batch_bytes) total = sum_of(total, allocated_size(bytes));
   const std::size_t transient_copy = sum_of(allocated_size(transient.shared), allocated_size(transient.devices),
                                             allocated_size(accumulators), allocated_size(packed));
@@ -61,6 +62,7 @@ Memory::Memory(const MemorySizes& sizes) : sizes_(sizes) {
     return allocate(product_of(static_cast<std::size_t>(sizes.members), bytes));
   };
   constants_ = allocate(sizes.persistent.constants);
+  base_ = allocate(sizes.persistent.base);
   persistent_shared_ = of_members(sizes.persistent.shared);
   persistent_devices_ = of_members(sizes.persistent.devices);
   for (std::size_t i = 0; i < sizes.persistent_copies(); ++i)
@@ -126,6 +128,7 @@ std::array<std::byte*, base_count> Memory::bases(int worker, std::int64_t member
   std::array<std::byte*, base_count> bases{};
   const auto set = [&](Base base, std::byte* memory) { bases[static_cast<std::size_t>(base)] = memory; };
   set(Base::constant, constants_.get());
+  set(Base::persistent_base, base_.get());
   set(Base::persistent_worker, persistent_workers_[copy].get() + m * sizes_.persistent.worker);
   set(Base::worker, workers_[w].get());
   set(Base::persistent_shared, persistent_shared_.get() + m * sizes_.persistent.shared);

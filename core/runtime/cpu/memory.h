@@ -28,8 +28,9 @@ enum class Base : std::uint8_t {
   // step.
   accumulators,
   packed,
+  persistent_base,  // of inputs that members share
 };
-inline constexpr std::size_t base_count = 11;
+inline constexpr std::size_t base_count = 12;
 
 // The memory block that contains a buffer.
 Base base_of(const Buffer& buffer);
@@ -97,8 +98,9 @@ class Memory {
     return sizes_.worker_per_member ? static_cast<std::size_t>(worker) : 0;
   }
 
-  // The persistent memory of all members lies one after another. There is one copy of the constants for all members.
-  Allocation constants_, persistent_shared_, persistent_devices_;
+  // The persistent memory of all members lies one after another. There is one copy of the constants and of the
+  // base for all members.
+  Allocation constants_, base_, persistent_shared_, persistent_devices_;
   std::vector<Allocation> batches_;                                   // by entry
   std::vector<Allocation> persistent_workers_;                        // one for each persistent copy, with all members
   std::vector<Allocation> shared_, devices_, accumulators_, packed_;  // one for each copy of the transient memory

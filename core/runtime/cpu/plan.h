@@ -59,8 +59,9 @@ struct Buffer {
   // Whether the value outlives a run of the entry, as inputs and outputs do. All entries of a module share the memory
   // of the other buffers.
   bool persistent = false;
-  std::int64_t elements = 0;  // per slice
-  std::size_t offset = 0;     // byte offset of the first slice in the pool
+  bool of_all_members = false;  // whether members share the memory of an input
+  std::int64_t elements = 0;    // per slice
+  std::size_t offset = 0;       // byte offset of the first slice in the pool
   // If this buffer is one array inside a bucket: the array's first element in the bucket, and the number of elements of
   // the bucket. bucket_elements is 0 for a buffer that is not inside a bucket.
   std::int64_t bucket_begin = 0, bucket_elements = 0;
@@ -212,6 +213,7 @@ struct PlanOptions {
 // MemorySizes (memory.h) has the totals of a module.
 struct PoolSizes {
   std::size_t constants = 0, worker = 0, shared = 0, devices = 0, batch = 0, arena = 0, accumulators = 0;
+  std::size_t base = 0;  // of inputs that members share
 };
 
 struct Plan {

@@ -40,6 +40,7 @@ class Printer {
     add("batch", sizes.batch);
     add("arena", sizes.arena);
     add("accumulators", sizes.accumulators);
+    add("base", sizes.base);
     text_ += "\n";
   }
 

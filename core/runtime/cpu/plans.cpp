@@ -11,9 +11,9 @@ namespace pmaptrain::cpu {
 namespace {
 
 PoolSizes larger(const PoolSizes& a, const PoolSizes& b) {
-  return {std::max(a.constants, b.constants),      std::max(a.worker, b.worker), std::max(a.shared, b.shared),
-          std::max(a.devices, b.devices),          std::max(a.batch, b.batch),   std::max(a.arena, b.arena),
-          std::max(a.accumulators, b.accumulators)};
+  return {std::max(a.constants, b.constants),       std::max(a.worker, b.worker), std::max(a.shared, b.shared),
+          std::max(a.devices, b.devices),           std::max(a.batch, b.batch),   std::max(a.arena, b.arena),
+          std::max(a.accumulators, b.accumulators), std::max(a.base, b.base)};
 }
 
 // The number of workers of a module: see CpuBackendOptions::workers.

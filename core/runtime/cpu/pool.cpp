@@ -24,7 +24,7 @@ std::int64_t slices_of(const Buffer& buffer, const Share& share) {
 }
 
 void allocate_in_pool(Buffer& buffer, const Share& share, PoolSizes& sizes) {
-  std::size_t& pool = size_of_pool(sizes, buffer.pool);
+  std::size_t& pool = buffer.of_all_members ? sizes.base : size_of_pool(sizes, buffer.pool);
   buffer.offset = pool;
   const auto slices = static_cast<std::size_t>(slices_of(buffer, share));
   pool = sum_of(pool, round_up(product_of(buffer.slice_bytes(), slices), alignment));
@@ -56,6 +56,8 @@ void add_inputs(const Program& program, const PlanOptions& options, SharedInputs
     buffer.axes = options.private_copies ? program.mesh.all() : type.varying;
     buffer.pool = !buffer.axes.empty() ? Pool::device : buffer.elements <= small_elements ? Pool::worker : Pool::shared;
     buffer.persistent = true;
+    // Small values that each worker has are not worth an address of their own.
+    buffer.of_all_members = is_of_all_members(input.group) && buffer.pool != Pool::worker;
     allocate_in_pool(buffer, Share(program.mesh, options.blocks, options.placement), inputs.sizes);
   }
 }

@@ -72,7 +72,8 @@ MemoryNeeds needs_of_one(const Plans& plans) {
       const Input& input = plan.program->inputs[i];
       if (input.group == Group::batch || !counted.insert(input.name).second) continue;
       std::size_t& item = needs.of(input.group);
-      item = sum_of(item, product_of(input.group == Group::data ? 1 : members, plan.buffer(plan.inputs[i]).bytes()));
+      item =
+          sum_of(item, product_of(is_of_all_members(input.group) ? 1 : members, plan.buffer(plan.inputs[i]).bytes()));
     }
     needs.batches = sum_of(needs.batches, product_of(plans.sizes.batches[e].count(), plan.batch_bytes));
     needs.gradients = std::max(needs.gradients, bytes_of_sums(plan));

@@ -128,8 +128,8 @@ void Lowering::lower_input(const Input& input) {
     plan_.batch_bytes = sum_of(plan_.batch_bytes, round_up(buffer_at(added).bytes(), alignment));
     return set_buffer(input.value, added);
   }
-  // Inputs of the group data have no private copies, because no step writes them.
-  const bool is_data = input.group == Group::data;
+  // What members share has no private copies, because no step writes it.
+  const bool is_data = is_of_all_members(input.group);
   const AxisSet axes = is_data ? type(input.value).varying : slice_axes(type(input.value).varying);
   const int added = add_buffer(type(input.value), axes, is_data ? Pool::data : Pool::persistent);
   std::size_t& pool = is_data ? shared_.data : shared_.persistent;

@@ -62,6 +62,10 @@ InitialFile open_file(const spec::InitialFrom& from, const run::FirstProcess& fi
                "leave out model.init.from.layout, which is for files");
   }
   run::CheckpointWeights trained = run::load_weights(from.path, from.checkpoint, from.weights, first);
+  if (!trained.state.base.empty()) {
+    fail_usage(fmt::format("'{}' was trained with adapters (lora), and its checkpoints have these alone", from.path),
+               "`pmaptrain export RUN --output FILE.safetensors` writes the whole model, for model.init.from");
+  }
   opened.file = std::move(trained.parameters);
   opened.state = std::move(trained.state);
   if (first.is_this()) opened.run = run_of(from.path, opened.state->encoding);

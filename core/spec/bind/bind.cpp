@@ -79,6 +79,7 @@ class Binder {
     bind_data(config_, reporter_, spec.data);
     bind_parallelism(config_, reporter_, spec);
     initial_values(spec.model);
+    bind_lora(config_, spec);
     if (const Node* loss = get(&config_, "loss")) {
       if (const Chosen chosen = Choice<Loss>::chosen(*loss); chosen.name != nullptr) {
         spec.loss_place = error_place(chosen);

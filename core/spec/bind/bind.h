@@ -30,6 +30,9 @@ void bind_data(Node& config, const Reporter& reporter, DataSpec& out);
 // Checks what `data` says of targets against the loss.
 void check_targets(const Node& config, const Spec& spec, const Reporter& reporter);
 
+// Stores the places of `lora`.
+void bind_lora(const Node& config, Spec& spec);
+
 // Checks the keys of `optimizer` against each other, stores their places, and fills in the length of a schedule.
 void bind_optimizer(Node& config, const Reporter& reporter, Spec& spec);
 

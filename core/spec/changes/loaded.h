@@ -21,6 +21,7 @@ struct Overrides {
   std::optional<std::string> name;
   std::optional<std::string> max_time;
   std::optional<std::string> data_root;  // the folder below which the files of data.source lie
+  std::optional<std::string> base;       // of lora, in place of model.init.from.path
   bool is_run = false;                   // the config is that of a run folder, which may have moved
 };
 

@@ -98,4 +98,33 @@ void find_data(Node& config, const Overrides& overrides, const std::string& dire
   }
 }
 
+void find_base(Node& config, const Overrides& overrides, const std::string& directory,
+               std::vector<std::string>& facts) {
+  if (node_at(config, {"lora"}) == nullptr) {
+    if (overrides.base) {
+      fail_usage("--base was given, and the config has no lora",
+                 "leave it out: without adapters a checkpoint has all parameters");
+    }
+    return;
+  }
+  Node* const path = node_at(config, {"model", "init", "from", "path"});
+  if (path == nullptr || !path->valid()) {
+    if (overrides.base) {
+      fail_usage("--base was given, and the base of this config is drawn from its seed",
+                 "leave it out; model.init.from takes the base from a file or a run");
+    }
+    return;
+  }
+  std::error_code error;
+  if (overrides.base) {
+    path->text = fs::absolute(*overrides.base, error).lexically_normal().string();
+    return;
+  }
+  if (!overrides.is_run || fs::exists(path->text, error)) return;
+  const std::optional<fs::path> found = found_beside(directory, path->text);
+  if (!found) return;
+  facts.push_back("model.init.from.path is '" + found->string() + "'; there is no '" + path->text + "' any more");
+  path->text = found->string();
+}
+
 }  // namespace pmaptrain::spec

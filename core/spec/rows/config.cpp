@@ -160,6 +160,12 @@ static auto row(Tag<Spec>) {
                              .need = Need::required,
                              .meaning = "The layers of the model and its initial parameters.",
                              .example = "model:\n  layers:\n    - flatten\n    - dense: 10"}),
+      section(&Spec::lora,
+              {.path = "lora",
+               .meaning = "Low-rank adapters: the kernels that it names stay as they are, and to each a product a @ b "
+                          "of two small matrices is added, which alone are trained. Checkpoints hold what is trained.",
+               .example = "lora: {rank: 8, alpha: 16.0, parameters: [\"*.query\", \"*.value\"]}",
+               .fallback_text = "none: all parameters are trained"}),
       choice(&Spec::loss, {.path = "loss",
                            .need = Need::required,
                            .meaning = "The loss function, averaged over the examples of the global batch.",

@@ -55,10 +55,10 @@ std::string file_or_arrays_text(const Key& /*key*/) {
 
 std::string file_or_arrays_schema(const Key& /*key*/, Definitions& /*named*/) {
   const std::string name = schema::text();
-  const std::string names = R"({"type": "object", "additionalProperties": false, "required": ["inputs", "targets"], )"
-                            R"("properties": {"inputs": )" +
-                            name + R"(, "targets": )" + name + R"(, "lengths": )" + name + "}}";
-  return schema::any_of({schema::text(), schema::list_of(schema::text(), 2, 2), names});
+  const std::string in_one = R"({"type": "object", "additionalProperties": false, "required": ["inputs", "targets"], )"
+                             R"("properties": {"inputs": )" +
+                             name + R"(, "targets": )" + name + R"(, "lengths": )" + name + "}}";
+  return schema::any_of({schema::text(), schema::list_of(schema::text(), 2, 2), in_one});
 }
 
 Node check_names_of_arrays(const Key& key, const Node& value, const Reporter& reporter) {

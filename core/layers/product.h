@@ -1,0 +1,15 @@
+// The product of rows with a kernel, and the term that an adapter of the kernel adds.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/layers/node.h"
+
+namespace pmaptrain::layers {
+
+// x [..., in] times the kernel number `kernel` of the node as its matrix, plus the bias before the sum is rounded:
+// [..., out].
+Value product(const LayerCall& call, Value x, std::size_t kernel, std::optional<Value> bias = std::nullopt);
+
+}  // namespace pmaptrain::layers

@@ -1,0 +1,111 @@
+#include "core/setup/base.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+
+#include "core/base/bf16.h"
+#include "core/run/files/file_writer.h"
+#include "core/setup/advice.h"
+#include "core/setup/initial/patterns.h"
+#include "core/setup/initialize.h"
+
+namespace pmaptrain::setup {
+namespace {
+
+[[noreturn]] void refuse(const spec::Spec& spec, std::string message) {
+  const bool is_drawn = !spec.model.initial_from;
+  throw Error(ExitStatus::data,
+              Diagnostic{"data",
+                         is_drawn ? spec.lora->place : spec.model.init_place,
+                         std::move(message),
+                         is_drawn ? "the base was drawn from the seed of the run: continue with that seed"
+                                  : "restore the file or the run of the base; --base PATH says where it lies by now",
+                         {}});
+}
+
+// The values of a run's model.init. That the base is gone is told with the option that names it elsewhere.
+InitialValues open_values(const model::Model& model, const spec::Spec& spec, bool is_of_run, Membership membership,
+                          const InitialFile* opened) {
+  try {
+    return {model, spec.model, spec.seed, membership, opened};
+  } catch (const Error& error) {
+    if (!is_of_run) throw;
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    diagnostics.back().notes.push_back("--base PATH says where the base of the run lies by now");
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_base(const Setup& setup, const InitialValues& initial) {
+  if (!setup.model.lora) return {};
+  const auto refuse_usage = [&](std::string message, std::string help) {
+    throw Error(ExitStatus::usage,
+                Diagnostic{"config", setup.model.lora->place, std::move(message), std::move(help), {}});
+  };
+  std::vector<std::string> drawn;
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    if (parameter.lora == layers::LoraRole::base && initial.draws(parameter)) drawn.push_back(parameter.name);
+  }
+  if (initial.varies_by_member()) {
+    refuse_usage("members share the base of lora, and model.init.from has another one for each member",
+                 "model.init.from.member: 0 takes that of one member");
+  }
+  for (std::int64_t m = 1; m < std::ssize(setup.members) && !drawn.empty(); ++m) {
+    if (setup.member_spec(m).seed == setup.member_spec().seed) continue;
+    refuse_usage("members share the base of lora, and " + some_of(drawn) + " would be drawn from the seed of each",
+                 "model.init.from takes the base from a file or a run; or leave seed out of ensemble.vary");
+  }
+  if (drawn.empty()) return {};
+  return {"lora" + in_parentheses(setup.model.lora->place) + " leaves " + some_of(drawn) + " as they are, drawn at " +
+          "random: model.init.from takes trained values"};
+}
+
+std::shared_ptr<const InitialFile> open_base(const model::Model& model, const spec::Spec& spec,
+                                             const run::FirstProcess& first) {
+  if (!model.lora || !spec.model.initial_from || first.is_alone()) return nullptr;
+  return std::make_shared<const InitialFile>(open_initial_file(spec.model, first));
+}
+
+std::string read_base(const model::Model& model, const spec::Spec& spec, const std::string& expected,
+                      const TakeBase& take, Membership membership, const InitialFile* opened) {
+  if (!model.lora) return "";
+  const InitialValues initial = open_values(model, spec, !expected.empty(), membership, opened);
+  std::string identities;
+  for (const model::Parameter& parameter : model.parameters) {
+    if (parameter.lora != layers::LoraRole::base) continue;
+    const std::vector<std::byte> values = initial.of(parameter);
+    identities += parameter.name + " " + run::hash_hex(values) + "\n";
+    take(parameter, values);
+  }
+  const std::string identity = run::hash_hex(std::as_bytes(std::span(identities)));
+  if (expected.empty() || identity == expected) return identity;
+  const auto& from = spec.model.initial_from;
+  refuse(spec, fmt::format("the base of the run has changed: {} has the identity {}; the run was trained beside {}",
+                           from ? "'" + from->path + "'" : "what the seed draws", identity, expected));
+}
+
+std::string write_base(Module& module, const model::Model& model, const spec::Spec& spec, const std::string& expected,
+                       Membership membership, const InitialFile* opened) {
+  const auto write = [&](const model::Parameter& parameter, std::span<const std::byte> values) {
+    module.fill(module.input(parameter.name), every_member, [&](std::span<std::byte> into) {
+      if (!parameter.stored_as) return static_cast<void>(std::memcpy(into.data(), values.data(), values.size()));
+      dispatch_floating(model.dtype, [&]<class T>() {
+        dispatch_floating(*parameter.stored_as, [&]<class Stored>() {
+          for (std::size_t i = 0; i < into.size() / sizeof(Stored); ++i) {
+            T value;
+            std::memcpy(&value, values.data() + i * sizeof(T), sizeof value);
+            const auto rounded = static_cast<Stored>(value);
+            std::memcpy(into.data() + i * sizeof(Stored), &rounded, sizeof rounded);
+          }
+        });
+      });
+    });
+  };
+  return read_base(model, spec, expected, write, membership, opened);
+}
+
+}  // namespace pmaptrain::setup
