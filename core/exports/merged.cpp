@@ -55,11 +55,13 @@ TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
   };
   // As programs have the base: where it is bfloat16, the rounded values.
   const auto values = std::make_shared<std::map<std::string, Floats>>();
-  setup::read_base(adapted, spec, state.base, [&](const model::Parameter& parameter, std::span<const std::byte> whole) {
-    Floats& kept = (*values)[parameter.name] = floats_of(whole);
-    if (parameter.stored_as != DType::bf16) return;
-    for (float& value : kept) value = bf16(value);
-  });
+  const auto keep = [&](const model::Parameter& parameter, std::size_t /*first*/, std::span<const std::byte> slice) {
+    Floats& kept = (*values)[parameter.name];
+    for (const float value : floats_of(slice)) {
+      kept.push_back(parameter.stored_as == DType::bf16 ? static_cast<float>(bf16(value)) : value);
+    }
+  };
+  setup::read_base(adapted, spec, state.base, keep);
   layers::for_each_node(adapted.layers, [&](const model::Node& node) {
     for (const model::Adapter& adapter : node.adapters) {
       const model::Parameter& kernel = node.parameters[adapter.kernel];

@@ -87,11 +87,16 @@ class Writer {
               "the config of the run describes another model");
   }
 
+  // "model.layers.0.self_attn.q_proj"
+  std::string module_of(const Parameter& parameter) const {
+    return without_last_part(model::stored(parameter, layout_).name);
+  }
+
   void find_modules() {
     model::for_each_node(model_.layers, [&](const Node& node) {
       for (const Parameter& parameter : node.parameters) {
         if (parameter.matrix.empty()) continue;
-        const std::string module = without_last_part(model::stored(parameter, layout_).name);
+        const std::string module = module_of(parameter);
         (is_adapted(node, parameter) ? adapted_ends_ : other_ends_).insert(last_part(module));
       }
       for (const Adapter& adapter : node.adapters) {
@@ -150,7 +155,7 @@ class Writer {
   void add_saved_modules() {
     for (const Parameter& parameter : model_.parameters) {
       if (parameter.lora != LoraRole::none || parameter.is_state) continue;
-      const std::string module = without_last_part(model::stored(parameter, layout_).name);
+      const std::string module = module_of(parameter);
       saved_.insert(module);
       if (!modules_.contains(module)) continue;
       throw Error(ExitStatus::usage, Diagnostic{"config",
@@ -161,12 +166,19 @@ class Writer {
                                                 {}});
     }
     if (saved_.empty()) return;
-    setup::read_base(model_, spec_, state_.base, [&](const Parameter& parameter, std::span<const std::byte> values) {
-      if (saved_.contains(without_last_part(model::stored(parameter, layout_).name))) add_saved(parameter, values);
-    });
+    std::map<std::string, std::vector<std::byte>> kept;
+    setup::read_base(model_, spec_, state_.base,
+                     [&](const Parameter& parameter, std::size_t /*first*/, std::span<const std::byte> slice) {
+                       if (!saved_.contains(module_of(parameter))) return;
+                       std::vector<std::byte>& values = kept[parameter.name];
+                       values.insert(values.end(), slice.begin(), slice.end());
+                     });
+    for (const Parameter& parameter : model_.parameters) {
+      if (const auto values = kept.find(parameter.name); values != kept.end()) add_saved(parameter, values->second);
+    }
     for (const Parameter& parameter : model_.parameters) {
       const bool is_base = parameter.lora != LoraRole::none;
-      if (is_base || !saved_.contains(without_last_part(model::stored(parameter, layout_).name))) continue;
+      if (is_base || !saved_.contains(module_of(parameter))) continue;
       add_saved(parameter, tensor_of(parameter));
     }
   }

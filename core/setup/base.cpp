@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -36,6 +37,41 @@ InitialValues open_values(const model::Model& model, const spec::Spec& spec, boo
     diagnostics.back().notes.push_back("--base PATH says where the base of the run lies by now");
     throw Error(error.status(), std::move(diagnostics));
   }
+}
+
+// Calls `use` with ranges of the parameter's values, and with the number of the first element of each.
+template <class Use>
+void for_each_slice(const InitialValues& initial, const model::Parameter& parameter, DType dtype, std::uint64_t seed,
+                    const Use& use) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  const auto count = static_cast<std::size_t>(numel(parameter.shape));
+  // The rows of an orthogonal matrix are drawn together.
+  const bool by_slices = initial.draws(parameter) && parameter.initializer.kind != layers::InitializerKind::orthogonal;
+  std::vector<std::byte> values(by_slices ? std::min(most, count) * size_of(dtype) : 0);
+  if (!by_slices) values = initial.of(parameter);
+  for (std::size_t first = 0; first < count; first += most) {
+    const std::size_t bytes = std::min(most, count - first) * size_of(dtype);
+    const std::span<std::byte> slice = std::span(values).subspan(by_slices ? 0 : first * size_of(dtype), bytes);
+    if (by_slices) draw(parameter, seed, dtype, slice, first);
+    use(first, slice);
+  }
+}
+
+// The values in another type, in memory that is used again.
+std::span<const std::byte> converted(std::span<const std::byte> values, DType from, DType to,
+                                     std::vector<std::byte>& memory) {
+  dispatch_floating(from, [&]<class From>() {
+    dispatch_floating(to, [&]<class To>() {
+      memory.resize(values.size() / sizeof(From) * sizeof(To));
+      for (std::size_t i = 0; i < values.size() / sizeof(From); ++i) {
+        From value;
+        std::memcpy(&value, values.data() + i * sizeof(From), sizeof value);
+        const auto rounded = static_cast<To>(value);
+        std::memcpy(memory.data() + i * sizeof(To), &rounded, sizeof rounded);
+      }
+    });
+  });
+  return memory;
 }
 
 }  // namespace
@@ -77,9 +113,13 @@ std::string read_base(const model::Model& model, const spec::Spec& spec, const s
   std::string identities;
   for (const model::Parameter& parameter : model.parameters) {
     if (parameter.lora != layers::LoraRole::base) continue;
-    const std::vector<std::byte> values = initial.of(parameter);
-    identities += parameter.name + " " + run::hash_hex(values) + "\n";
-    take(parameter, values);
+    identities += parameter.name;
+    for_each_slice(initial, parameter, model.dtype, spec.seed,
+                   [&](std::size_t first, std::span<const std::byte> values) {
+                     identities += " " + run::hash_hex(values);
+                     take(parameter, first, values);
+                   });
+    identities += "\n";
   }
   const std::string identity = run::hash_hex(std::as_bytes(std::span(identities)));
   if (expected.empty() || identity == expected) return identity;
@@ -90,20 +130,12 @@ std::string read_base(const model::Model& model, const spec::Spec& spec, const s
 
 std::string write_base(Module& module, const model::Model& model, const spec::Spec& spec, const std::string& expected,
                        Membership membership, const InitialFile* opened) {
-  const auto write = [&](const model::Parameter& parameter, std::span<const std::byte> values) {
-    module.fill(module.input(parameter.name), every_member, [&](std::span<std::byte> into) {
-      if (!parameter.stored_as) return static_cast<void>(std::memcpy(into.data(), values.data(), values.size()));
-      dispatch_floating(model.dtype, [&]<class T>() {
-        dispatch_floating(*parameter.stored_as, [&]<class Stored>() {
-          for (std::size_t i = 0; i < into.size() / sizeof(Stored); ++i) {
-            T value;
-            std::memcpy(&value, values.data() + i * sizeof(T), sizeof value);
-            const auto rounded = static_cast<Stored>(value);
-            std::memcpy(into.data() + i * sizeof(Stored), &rounded, sizeof rounded);
-          }
-        });
-      });
-    });
+  std::vector<std::byte> rounded;
+  const auto write = [&](const model::Parameter& parameter, std::size_t first, std::span<const std::byte> values) {
+    const DType stored = parameter.stored_as.value_or(model.dtype);
+    if (stored != model.dtype) values = converted(values, model.dtype, stored, rounded);
+    module.wait(
+        module.write(module.input(parameter.name), {every_device, every_member}, values, first * size_of(stored)));
   };
   return read_base(model, spec, expected, write, membership, opened);
 }

@@ -26,11 +26,13 @@ std::vector<std::string> check_base(const Setup& setup, const InitialValues& ini
 std::shared_ptr<const InitialFile> open_base(const model::Model& model, const spec::Spec& spec,
                                              const run::FirstProcess& first);
 
-// Calls `take` with each parameter of the base and its values in the type of the model, one after another. Returns the
+// Calls `take` with the values of each parameter of the base in the type of the model, one parameter after another, in
+// slices of some MiB from element `first` on: drawn values are never in memory as a whole. Returns the
 // identity of the base: XXH3 of all names and values, as 16 hexadecimal digits; empty for a model without adapters.
 // `expected` is the identity that it must have, empty if that is not known. Throws Error (data), at the place of
 // model.init, if it has another one, or if the base cannot be read.
-using TakeBase = std::function<void(const model::Parameter& parameter, std::span<const std::byte> values)>;
+using TakeBase =
+    std::function<void(const model::Parameter& parameter, std::size_t first, std::span<const std::byte> values)>;
 std::string read_base(const model::Model& model, const spec::Spec& spec, const std::string& expected,
                       const TakeBase& take, Membership membership = {}, const InitialFile* opened = nullptr);
 

@@ -55,18 +55,18 @@ void fill(std::span<std::byte> bytes, DType dtype, Get get) {
   });
 }
 
-// Elements of a stream of truncated normals, times `scale`.
-void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double scale) {
+// Elements of a stream of truncated normals from number `first` on, times `scale`.
+void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double scale, std::size_t first) {
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
   if (dtype == DType::f32) {
     auto* const values = reinterpret_cast<float*>(bytes.data());
     for_ranges(bytes.size() / sizeof(float), [&](std::size_t begin, std::size_t end) {
-      vector_truncated_normals(key, begin, end - begin, scale, values + begin);
+      vector_truncated_normals(key, first + begin, end - begin, scale, values + begin);
     });
     return;
   }
 #endif
-  fill(bytes, dtype, [&](std::size_t i) { return scale * truncated_normal(key, i); });
+  fill(bytes, dtype, [&](std::size_t i) { return scale * truncated_normal(key, first + i); });
 }
 
 std::size_t bytes_of(const model::Parameter& parameter, DType dtype) {
@@ -108,29 +108,31 @@ std::optional<std::int64_t> leading_dimension(const model::Model& model, const s
 
 namespace {
 
-void draw_all(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
+void draw_all(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into,
+              std::size_t first) {
   const auto& [kind, scale, low, columns, zeros] = parameter.initializer;
   const PhiloxKey key = stream_key(seed, "init/" + parameter.name);
   switch (kind) {
     case model::InitializerKind::constant: return fill(into, dtype, [value = scale](std::size_t) { return value; });
     case model::InitializerKind::normal:
-      return fill(into, dtype, [&, by = scale](std::size_t i) { return by * standard_normal(key, i); });
-    case model::InitializerKind::truncated_normal: return fill_normal(into, dtype, key, scale);
+      return fill(into, dtype, [&, by = scale](std::size_t i) { return by * standard_normal(key, first + i); });
+    case model::InitializerKind::truncated_normal: return fill_normal(into, dtype, key, scale, first);
     case model::InitializerKind::uniform:
       return fill(into, dtype,
-                  [&, by = scale, from = low](std::size_t i) { return from + by * standard_uniform(key, i); });
+                  [&, by = scale, from = low](std::size_t i) { return from + by * standard_uniform(key, first + i); });
     case model::InitializerKind::orthogonal: break;
   }
   const std::vector<double> values = orthogonal(key, numel(parameter.shape) / columns, columns);
-  fill(into, dtype, [&, by = scale](std::size_t i) { return by * values[i]; });
+  fill(into, dtype, [&, by = scale](std::size_t i) { return by * values[first + i]; });
 }
 
 }  // namespace
 
-void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into) {
-  draw_all(parameter, seed, dtype, into);
-  const auto zeros = static_cast<std::size_t>(parameter.initializer.zeros) * size_of(dtype);
-  std::fill_n(into.begin(), zeros, std::byte{0});
+void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into,
+          std::size_t first) {
+  draw_all(parameter, seed, dtype, into, first);
+  const auto zeros = static_cast<std::size_t>(parameter.initializer.zeros);
+  if (zeros > first) std::fill_n(into.begin(), std::min(into.size(), (zeros - first) * size_of(dtype)), std::byte{0});
 }
 
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype) {

@@ -19,12 +19,14 @@
 
 namespace pmaptrain::setup {
 
-// Draws the values of one parameter, row-major in `dtype` (f32 or f64), into memory of their size. They depend only on
+// Draws the values of one parameter, row-major in `dtype` (f32 or f64), into memory of their size, or of some of them
+// from element `first` on. They depend only on
 // the seed and the parameter's name: adding a layer or changing the mesh changes no other parameter.
 //
 // lecun_normal is Flax's: a normal distribution truncated at two standard deviations, with variance 1 / fan_in after
 // the truncation.
-void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into);
+void draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype, std::span<std::byte> into,
+          std::size_t first = 0);
 std::vector<std::byte> draw(const model::Parameter& parameter, std::uint64_t seed, DType dtype);
 
 // The initial values of a model's parameters: from model.init.from; else from model.init.values, if it gives the

@@ -171,7 +171,7 @@ TEST_CASE("an exported model has the adapters in its kernels", "[train]") {
     file.close();
     file.take_place();
   }
-  CHECK(exporter.parameters() == 16 * 8 + 8 + 8 * 6 + 6 + 6 * 3 + 3);
+  CHECK(exporter.parameters() == 48 * 8 + 8 + 8 * 6 + 6 + 6 * 3 + 3);
   // A run of the merged model, as it begins.
   const std::string from = "{from: " + (root / "merged.safetensors") + "}";
   const Trained merged =
