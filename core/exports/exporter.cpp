@@ -123,6 +123,7 @@ void Exporter::write_parameters(run::ByteSink& sink) const {
   std::vector<run::TensorView> tensors;
   std::map<std::string, std::pair<model::StoredParameter, std::span<const std::byte>>> sources;
   std::map<std::string, run::Tensor> wholes = arrays_of_several(trained, request_.layout);
+  tensors.reserve(wholes.size() + trained.parameters.size());
   for (const auto& [name, whole] : wholes) tensors.push_back({name, whole.dtype, whole.shape, whole.bytes});
   for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
     model::StoredParameter stored = model::stored(trained.model.parameters[i], request_.layout);

@@ -71,7 +71,7 @@ Sums DeviceSums::forward(ModelValues values, std::vector<std::vector<Value>>& re
                          mask,   &is_trained_,      &statistics};
   if (values.batch.size() > 4) forward.lengths = values.batch[4];
   model::Gathers gathers(b_, model_, gathered_, values.shards, values.parameters,
-                         [this](std::size_t i, Value whole) { return varied_parameter(i, whole); });
+                         [this](std::size_t i, Value whole) { return gathered_parameter(i, whole); });
   std::vector<Value> looked_up(model_.parameters.size());
   forward.looked_up = &looked_up;
   const Value output = model::apply(b_, model_, forward, values.shards.empty() ? nullptr : &gathers);
@@ -123,6 +123,12 @@ std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vect
 Value DeviceSums::varied_parameter(std::size_t parameter, Value value) {
   const Builder::Scope scope(b_, {model_.parameters[parameter].name, model_.parameters[parameter].place});
   return b_.vary(value, options_.data_axes | model_.parameters[parameter].read_along);
+}
+
+// A gather waits for the input of its layers, so without this a base would seem to depend on what is trained.
+Value DeviceSums::gathered_parameter(std::size_t parameter, Value value) {
+  const Value varied = varied_parameter(parameter, value);
+  return is_trained_[parameter] ? varied : b_.emit(ops::StopGradient{}, {varied});
 }
 
 Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbatches, bool by_rows) {

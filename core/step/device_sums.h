@@ -60,6 +60,8 @@ class DeviceSums {
   Sums forward(ModelValues values, std::vector<std::vector<Value>>& read, bool by_rows = false);
   // Varying over the data axes, so that its cotangents vary too.
   Value varied_parameter(std::size_t parameter, Value value);
+  // The same, of what layers gather.
+  Value gathered_parameter(std::size_t parameter, Value value);
   // Of the loss by the trained parameters.
   std::vector<Value> gradients(Value loss, const std::vector<std::vector<Value>>& read);
   // Sums over rows vary over the data axes, also where a collective has made what they are sums of.
