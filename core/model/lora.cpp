@@ -10,7 +10,6 @@
 namespace pmaptrain::model {
 namespace {
 
-using layers::Adapter;
 using layers::LoraRole;
 using layers::Node;
 using layers::Parameter;

@@ -121,7 +121,7 @@ std::string read_base(const model::Model& model, const spec::Spec& spec, const s
                    });
     identities += "\n";
   }
-  const std::string identity = run::hash_hex(std::as_bytes(std::span(identities)));
+  std::string identity = run::hash_hex(std::as_bytes(std::span(identities)));
   if (expected.empty() || identity == expected) return identity;
   const auto& from = spec.model.initial_from;
   refuse(spec, fmt::format("the base of the run has changed: {} has the identity {}; the run was trained beside {}",

@@ -110,7 +110,7 @@ std::string set_initial_values(Module& module, const Setup& setup, const run::Ch
     module.wait(module.write(module.input(variable.name), {every_device, every_member},
                              step::initial_bytes(variable.type, initial->second)));
   }
-  const std::string base =
+  std::string base =
       write_base(module, setup.model, setup.member_spec(), checkpoint != nullptr ? checkpoint->state.base : "",
                  setup.membership(0), setup.initial_file.get());
   const IndexRange own = module.member_share().members();

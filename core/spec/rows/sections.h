@@ -60,6 +60,7 @@ extern template struct Section<ValidationShare>;
 extern template struct Section<Limit>;
 extern template struct Section<ModelSpec>;
 extern template struct Section<InitialFrom>;
+extern template struct Section<model::Lora>;
 extern template struct Section<optimizers::Options>;
 extern template struct Section<optimizers::ParameterGroup>;
 extern template struct Section<optimizers::ReduceOnPlateau>;
