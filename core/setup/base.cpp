@@ -33,9 +33,7 @@ InitialValues open_values(const model::Model& model, const spec::Spec& spec, boo
     return {model, spec.model, spec.seed, membership, opened};
   } catch (const Error& error) {
     if (!is_of_run) throw;
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    diagnostics.back().notes.push_back("--base PATH says where the base of the run lies by now");
-    throw Error(error.status(), std::move(diagnostics));
+    throw with_note_of_base(error);
   }
 }
 
@@ -75,6 +73,12 @@ std::span<const std::byte> converted(std::span<const std::byte> values, DType fr
 }
 
 }  // namespace
+
+Error with_note_of_base(const Error& error) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  diagnostics.back().notes.push_back("--base PATH says where the base of the run lies by now");
+  return Error(error.status(), std::move(diagnostics));
+}
 
 std::vector<std::string> check_base(const Setup& setup, const InitialValues& initial) {
   if (!setup.model.lora) return {};

@@ -18,6 +18,9 @@
 
 namespace pmaptrain::setup {
 
+// The error of a base that cannot be opened, with the option that names it elsewhere.
+Error with_note_of_base(const Error& error);
+
 // Checks that all members of an ensemble have the same base, and returns warnings about its values. Throws Error
 // (usage), at `lora`.
 std::vector<std::string> check_base(const Setup& setup, const InitialValues& initial);

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/run/records/lines.h"
+#include "core/setup/base.h"
 #include "core/setup/make_setup.h"
 #include "core/spec/change.h"
 #include "core/train/changes.h"
@@ -174,6 +175,9 @@ setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state,
     try {
       return setup::make_setup(loaded, schedule_origin(state), &state.encoding, base);
     } catch (const Error& error) {
+      if (loaded.spec.lora && error.diagnostics().back().place == loaded.spec.model.init_place) {
+        throw setup::with_note_of_base(error);
+      }
       std::string changed;
       try {
         changed = input::difference(state.contents, input::contents_of(loaded, verify));

@@ -84,7 +84,7 @@ TEST_CASE("--base says where the base of a run lies by now, to eval, export and 
     const Finished refused = call(command);
     INFO(refused.err);
     CHECK(refused.status == 3);
-    CHECK(contains(refused.err, "there is no such file"));
+    CHECK(contains(refused.err, "cannot open '" + adapted.base + "'"));
     CHECK(contains(refused.err, "--base PATH says where the base of the run lies by now"));
     command.insert(command.end(), {"--base", moved});
     const Finished done = call(command);

@@ -80,7 +80,8 @@ TEST_CASE("processes train adapters as one process does", "[train]") {
 
 TEST_CASE("microbatches and layers that are computed again train adapters alike", "[train]") {
   const Trained whole = train_setup(setup_of_text(wide));
-  check_same_training(train_setup(setup_of_text(wide, {"data.microbatches=2"})), whole);
+  const Trained halves = train_setup(setup_of_text(wide, {"data.microbatches=2"}));
+  check_near(halves.of<run::Logged>().back().measures, whole.of<run::Logged>().back().measures);
   std::string text = wide;
   const std::string layers = "{dense: 512}, tanh, {dense: 512}, tanh, {dense: 512}, tanh";
   text.replace(text.find(layers), layers.size(),
