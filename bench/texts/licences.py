@@ -12,8 +12,12 @@ import json
 import pathlib
 import random
 import subprocess
+import sys
 import tempfile
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from arrays import npy  # noqa: E402
 
 TEXTS = pathlib.Path("/usr/share/common-licenses")
 NAMES = ("GPL-3", "LGPL-2.1", "Apache-2.0", "MPL-2.0", "GFDL-1.3", "Artistic")
@@ -41,13 +45,6 @@ train: {duration: EPOCHS epochs, eval_every: EPOCHS epochs}
 """
 
 
-def npy(values: bytes, shape: tuple) -> bytes:
-    """Bytes as a NumPy array of u8."""
-    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (len(header) + 10) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values
-
-
 def write_windows(file: pathlib.Path, texts: list, window: int, count: int, draw: random.Random):
     x, y = io.BytesIO(), bytearray()
     for label, text in enumerate(texts):
@@ -56,8 +53,8 @@ def write_windows(file: pathlib.Path, texts: list, window: int, count: int, draw
             x.write(text[begin : begin + window])
             y.append(label)
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("x.npy", npy(x.getvalue(), (len(y), window)))
-        archive.writestr("y.npy", npy(bytes(y), (len(y),)))
+        archive.writestr("x.npy", npy(x.getvalue(), "|u1", (len(y), window)))
+        archive.writestr("y.npy", npy(bytes(y), "|u1", (len(y),)))
 
 
 def main():
