@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/utf8.h"
 #include "core/tokenizers/characters.h"
 
 namespace pmaptrain::tokenizers {
@@ -19,11 +20,35 @@ std::string space_of(const std::vector<Normalizer>& steps) {
   return {};
 }
 
+// Of `text`, whose first `beginning` bytes are from the first character of the original, the same after a step. What
+// takes the place of several characters is from the last of them; what is put before a text, from its first one.
+std::size_t beginning_after(const Normalizer& step, std::string_view text, std::size_t beginning) {
+  if (beginning == 0) return 0;
+  if (std::holds_alternative<Lowercase>(step)) return lower_case(text.substr(0, beginning)).size();
+  if (const auto* prepend = std::get_if<Prepend>(&step)) return beginning + prepend->text.size();
+  const auto* replace = std::get_if<Replace>(&step);
+  if (replace == nullptr) {
+    const std::string composed = nfc(text);
+    return composed == text ? beginning : utf8_at(composed, 0).bytes;
+  }
+  text = text.substr(0, beginning + replace->pattern.size() - 1);
+  std::size_t at = 0, after = 0;
+  for (std::size_t found = text.find(replace->pattern); found < beginning; found = text.find(replace->pattern, at)) {
+    after += found - at;
+    at = found + replace->pattern.size();
+    if (at > beginning) return after;
+    after += replace->content.size();
+  }
+  return after + beginning - at;
+}
+
 }  // namespace
 
-std::string normalized(std::string_view original, const std::vector<Normalizer>& steps) {
+std::string normalized(std::string_view original, const std::vector<Normalizer>& steps, std::size_t* beginning) {
   std::string text(original);
+  if (beginning != nullptr && !text.empty()) *beginning = utf8_at(text, 0).bytes;
   for (const Normalizer& step : steps) {
+    if (beginning != nullptr && !text.empty()) *beginning = beginning_after(step, text, *beginning);
     if (std::holds_alternative<Nfc>(step)) text = nfc(text);
     if (std::holds_alternative<Lowercase>(step)) text = lower_case(text);
     if (const auto* prepend = std::get_if<Prepend>(&step); prepend != nullptr && !text.empty()) {
@@ -106,8 +131,9 @@ std::vector<Id> Encoder::encode(std::string_view text, bool special_tokens) {
 }
 
 void Encoder::encode_part(std::string_view text, bool is_first, const Take& take) {
+  std::size_t beginning = is_first ? 1 : 0;  // how many bytes are from the first character of the whole text
   if (!tokenizer_.definition_.normalizers.empty()) {
-    normalized_ = normalized(text, tokenizer_.definition_.normalizers);
+    normalized_ = normalized(text, tokenizer_.definition_.normalizers, is_first ? &beginning : nullptr);
     text = normalized_;
   }
   const char* const begin = text.data();
@@ -117,7 +143,8 @@ void Encoder::encode_part(std::string_view text, bool is_first, const Take& take
       take(ids_);
       return;
     }
-    splitter_.each(part, is_first && part.data() == begin, [&](std::string_view piece) {
+    const auto at = static_cast<std::size_t>(part.data() - begin);
+    splitter_.each(part, at < beginning, [&](std::string_view piece) {
       encode_piece(piece);
       take(ids_);
     });

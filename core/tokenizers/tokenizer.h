@@ -18,8 +18,9 @@
 
 namespace pmaptrain::tokenizers {
 
-// A well-formed text after all changes.
-std::string normalized(std::string_view text, const std::vector<Normalizer>& steps);
+// A well-formed text after all changes. Sets `beginning`, if it is not null, to how many bytes at the beginning of the
+// result are from the first character of a text that is not empty.
+std::string normalized(std::string_view text, const std::vector<Normalizer>& steps, std::size_t* beginning = nullptr);
 
 // Threads may share one; each encodes with an Encoder of its own.
 class Tokenizer {

@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import random
 
 import tokenizers as t
 
@@ -93,10 +94,32 @@ def words():
     return tokenizer
 
 
+def beginnings():
+    """Metaspace, which is put before what stands at the beginning of the original text, behind normalizers."""
+    draw = random.Random(0)
+    vocabulary = {token: i for i, token in enumerate(["<unk>", "▁", *"abhxé\u0301i\u0307"])}
+    cases = []
+    for _ in range(160):
+        steps, text = [], ""
+        for _ in range(draw.randrange(1, 4)):
+            if draw.random() < 0.7:
+                pattern = draw.choice(["a", "ab", "é", "aa", "h", "x", "ha"])
+                steps.append(t.normalizers.Replace(pattern, draw.choice(["", "", "x", "xa", "h"])))
+                text = text or draw.choice([pattern, "b"])
+            else:
+                steps.append(draw.choice([t.normalizers.Prepend("h"), t.normalizers.Lowercase(), t.normalizers.NFC()]))
+        tokenizer = byte_pairs(t.pre_tokenizers.Metaspace(prepend_scheme="first"), t.normalizers.Sequence(steps),
+                               vocab=vocabulary, merges=[], unk_token="<unk>")
+        text += "".join(draw.choice("aabbéAe\u0301İ h") for _ in range(draw.randrange(1, 7)))
+        cases.append({"normalizer": json.loads(tokenizer.to_str())["normalizer"], "text": text,
+                      "ids": tokenizer.encode(text).ids})
+    return {"file": json.loads(tokenizer.to_str()), "cases": cases}
+
+
 def main():
     styles = {"gpt2": gpt2(), "roberta_like": roberta_like(), "llama3": llama3(), "llama2": llama2("whole"),
               "llama2_pieces": llama2("pieces"), "llama2_first": llama2("first"), "words": words()}
-    fixtures = {"version": t.__version__, "corpus": CORPUS, "broken": [], "tokenizers": {}}
+    fixtures = {"version": t.__version__, "corpus": CORPUS, "broken": [], "beginnings": beginnings(), "tokenizers": {}}
     for raw in BROKEN:
         fixtures["broken"].append({"bytes": list(raw), "text": raw.decode(errors="replace")})
     for name, tokenizer in styles.items():

@@ -47,6 +47,22 @@ TEST_CASE("ids and decoded texts are those of the package tokenizers", "[tokeniz
   }
 }
 
+TEST_CASE("what is put before the first word stands before that of the original text, whatever becomes of it",
+          "[tokenizers]") {
+  const auto& fixtures = tests::tokenizer_fixtures()["beginnings"];
+  std::size_t with_one = 0;
+  for (const auto& one : fixtures["cases"]) {
+    nlohmann::json file = fixtures["file"];
+    file["normalizer"] = one["normalizer"];
+    const tokenizers::Tokenizer tokenizer(tokenizers::read_definition(file.dump(), "tokenizer.json"));
+    INFO(one.dump());
+    const Ids ids = tokenizers::Encoder(tokenizer).encode(one["text"].get<std::string>(), true);
+    CHECK(ids == one["ids"].get<Ids>());
+    if (!ids.empty() && ids.front() == 1) ++with_one;
+  }
+  CHECK((with_one > 20 && with_one + 20 < fixtures["cases"].size()));
+}
+
 TEST_CASE("bytes that are no UTF-8 are replaced as Python replaces them", "[tokenizers]") {
   for (const auto& one : tests::tokenizer_fixtures()["broken"]) {
     std::string bytes, storage;
