@@ -139,6 +139,38 @@ TEST_CASE("JSON lines are a table with a column for each key", "[data]") {
                  "bad.jsonl', line 3, column 'label': the cell is empty"));
 }
 
+TEST_CASE("JSON lines that cannot be read are left out with on_error: skip", "[data]") {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 198; ++i) {
+    if (i == 50) lines += "{\"review\": \"half\n";
+    if (i == 100) lines += "\n{\"review\": [\"a\"], \"label\": \"maybe\", \"more\": 1}\n";
+    lines += "{\"review\": \"r" + std::to_string(i) + "\", \"label\": \"" + (i % 2 == 0 ? "no" : "yes") + "\"}\n";
+  }
+  folder.write("r.jsonl", lines);
+  data::Csv csv = reviews(folder / "r.jsonl", 30);
+  CHECK(contains(error_of([&] { opened(csv); }), "r.jsonl', line 51: it is not JSON; the mistake is at byte"));
+  csv.on_error = data::OnError::skip;
+  const data::Source source = opened(csv);
+  CHECK(source.train->size() == 198);
+  CHECK(tokens_in(*source.train, 50) == bytes_in("r50"));
+  CHECK(tokens_in(*source.train, 100) == bytes_in("r100"));
+  CHECK(contains(source.train->line_of(100), "r.jsonl', line 104"));
+  CHECK(source.encoding.classes == std::vector<std::string>{"no", "yes"});
+  const data::Skipped& skipped = source.encoding.skipped;
+  REQUIRE(skipped.size() == 2);
+  CHECK(skipped[0].row == 50);
+  CHECK(contains(skipped[0].reason, "r.jsonl', line 51: it is not JSON; the mistake is at byte"));
+  CHECK(skipped[1].row == 101);
+  CHECK(contains(skipped[1].reason, "r.jsonl', line 103: 'review' is a list, expected a text"));
+  // More than a hundredth; and lines of which none is an object.
+  folder.write("r.jsonl", lines + "[]\n");
+  CHECK(contains(error_of([&] { opened(csv); }),
+                 "3 of the 201 rows of the train split cannot be read, and on_error: skip leaves out at most 2"));
+  folder.write("r.jsonl", "[]\n[]\n");
+  CHECK(contains(error_of([&] { opened(csv); }), "r.jsonl', line 1: it is no object of JSON"));
+}
+
 TEST_CASE("words of a column of texts are those of the rows that are trained on", "[data]") {
   const TemporaryFolder folder;
   folder.write("r.csv", "review,label\ngood film,1\nbad film,0\n");

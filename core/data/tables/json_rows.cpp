@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -43,9 +44,10 @@ Json object_of(std::string_view line, const std::string& where) {
   }
 }
 
-// Calls `take(line number, object)` for each line that is not blank.
-template <class Take>
-void each_object(const std::string& path, std::string_view text, Take&& take) {
+// Calls `take(line number, object)` for each line that is not blank, and `leave(line number, error)` for one that is no
+// object, or for which `take` throws an Error (data).
+template <class Take, class Leave>
+void each_object(const std::string& path, std::string_view text, Take&& take, Leave&& leave) {
   std::int64_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -53,7 +55,12 @@ void each_object(const std::string& path, std::string_view text, Take&& take) {
     begin = end + 1;
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    take(number, object_of(line, fmt::format("'{}', line {}: ", path, number)));
+    try {
+      take(number, object_of(line, fmt::format("'{}', line {}: ", path, number)));
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::data) throw;
+      leave(number, error);
+    }
   }
 }
 
@@ -86,36 +93,47 @@ bool has_json_lines(const std::string& path) {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-TableText rows_of_json(const std::string& path, const Bytes& text, char delimiter, const std::string& text_key) {
+TableText rows_of_json(const std::string& path, const Bytes& text, char delimiter, const std::string& text_key,
+                       OnError on_error) {
   constexpr std::size_t most_keys = 4096;
   const std::string_view chars = as_chars(text.view());
   std::vector<std::string> keys;
   std::map<std::string, std::size_t> at;
   std::size_t bytes = 0, rows = 1;  // at most
-  each_object(path, chars, [&](std::int64_t line, const Json& object) {
+  TableText table{path, {}, {0}};
+  bool has_too_many = false;  // keys, which is no matter of a line
+  const auto learn = [&](std::int64_t line, const Json& object) {
     ++rows;
+    const auto own = object.find(text_key);
+    if (own != object.end() && own->is_structured()) {
+      fail_data(fmt::format("'{}', line {}: '{}' is {}, expected a text", path, line, shown_name(text_key),
+                            own->is_array() ? "a list" : "an object"),
+                "join its parts to one text");
+    }
     for (const auto& [key, value] : object.items()) {
-      if (key == text_key && value.is_structured()) {
-        fail_data(fmt::format("'{}', line {}: '{}' is {}, expected a text", path, line, shown_name(key),
-                              value.is_array() ? "a list" : "an object"),
-                  "join its parts to one text");
-      }
       bytes += 2 * cell_of(value).size() + 2;
       if (!at.emplace(key, keys.size()).second) continue;
       keys.push_back(key);
       bytes += 2 * key.size() + 2;
-      if (keys.size() > most_keys) {
-        fail_data(
-            fmt::format("'{}', line {}: the objects have more than {} keys by now", path, line, with_commas(most_keys)),
-            "each key is a column of the table: the same ones in each line");
-      }
+      has_too_many = keys.size() > most_keys;
+      if (!has_too_many) continue;
+      fail_data(
+          fmt::format("'{}', line {}: the objects have more than {} keys by now", path, line, with_commas(most_keys)),
+          "each key is a column of the table: the same ones in each line");
     }
+  };
+  std::optional<Error> first;
+  each_object(path, chars, learn, [&](std::int64_t line, const Error& error) {
+    if (on_error == OnError::error || has_too_many) throw Error(error);
+    if (!first) first = error;
+    ++rows;  // perhaps once more
+    table.faults.emplace(line, error.diagnostics().front().message);
   });
+  if (first && keys.empty()) throw Error(*first);
   bytes += rows * (keys.size() + 1);
   demand_memory(bytes, fmt::format("'{}' as a table", path));
   auto table_text = std::make_shared<std::string>();
   table_text->reserve(bytes);
-  TableText table{path, {}, {0}};
   const auto append_row = [&](const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (i > 0) *table_text += delimiter;
@@ -127,11 +145,23 @@ TableText rows_of_json(const std::string& path, const Bytes& text, char delimite
   };
   append_row(keys);
   std::vector<std::string> cells(keys.size());
-  each_object(path, chars, [&](std::int64_t line, const Json& object) {
+  const auto clear = [&] {
     for (std::string& cell : cells) cell.clear();
-    for (const auto& [key, value] : object.items()) cells[at.at(key)] = cell_of(value);
+  };
+  const auto append = [&](std::int64_t line) {
     append_row(cells);
     table.lines.push_back(line);
+  };
+  const auto write = [&](std::int64_t line, const Json& object) {
+    clear();
+    if (!table.faults.contains(line)) {
+      for (const auto& [key, value] : object.items()) cells[at.at(key)] = cell_of(value);
+    }
+    append(line);
+  };
+  each_object(path, chars, write, [&](std::int64_t line, const Error&) {
+    clear();
+    append(line);
   });
   text.check_intact();
   const std::span<const char> view(*table_text);

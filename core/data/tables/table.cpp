@@ -138,6 +138,7 @@ class TableReader {
     const auto& group = columns_.group;
     group_at_ = group ? find_column(names, group->text, group->place, file.path, csv_.header) : skipped;
     path_ = &file.path;
+    faults_ = &file.faults;
     names_ = &names;
     reader_ = &reader;
     if (csv_.header) reader.next_record();
@@ -223,6 +224,8 @@ class TableReader {
     const SkippedRow* const listed = listed_row();
     try {
       if (listed != nullptr) fail_data(listed->reason);
+      const auto fault = faults_->find(reader_->line());
+      if (fault != faults_->end()) fail_data(fault->second);
       read();
       end_row();
     } catch (const Error& error) {
@@ -439,6 +442,7 @@ class TableReader {
   Table table_;
   // Where it is, for messages.
   const std::string* path_ = nullptr;
+  const std::map<std::int64_t, std::string>* faults_ = nullptr;  // of the file
   const std::vector<std::string>* names_ = nullptr;
   CsvReader* reader_ = nullptr;
   std::size_t column_ = 0, group_at_ = skipped;
@@ -466,7 +470,8 @@ TableText open_table(const Csv& csv, const std::string& path) {
       fail_data(fmt::format("'{}' has JSON lines, whose columns have names, and header is false", path),
                 "remove header: false");
     }
-    return rows_of_json(path, read_text(path), csv.delimiter.front(), csv.text ? csv.text->text : std::string());
+    return rows_of_json(path, read_text(path), csv.delimiter.front(), csv.text ? csv.text->text : std::string(),
+                        csv.on_error);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,8 @@ struct TableText {
   std::string path;
   Bytes text;
   std::vector<std::int64_t> lines = {};  // by record, where it is in the file; empty: where it is in the text
+  // Of JSON lines with `on_error: skip`: why a line cannot be read, whose record has empty cells.
+  std::map<std::int64_t, std::string> faults = {};
 };
 // Throws Error (data) for a file that cannot be read, or is no text in the encoding of `csv`.
 TableText open_table(const Csv& csv, const std::string& path);
