@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -48,6 +50,12 @@ constexpr const char* files_meaning =
 
 std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}; }
 
+void check_is_there(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) || error) return;  // whoever opens it says what is wrong
+  fail_data("there is no '" + path + "'", "FILE is relative to the current directory");
+}
+
 // Calls `take` with each document of the files.
 void each_document(const std::vector<std::string>& paths, const std::optional<std::string>& field,
                    const std::function<void(std::string_view)>& take) {
@@ -56,6 +64,7 @@ void each_document(const std::vector<std::string>& paths, const std::optional<st
       take(standard_input());
       continue;
     }
+    check_is_there(path);
     std::vector<data::TextFile> files = data::list_text_files({path});
     std::vector<std::string> notes;
     data::look_into(files, {}, notes);
@@ -75,7 +84,7 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const std::optional<std::string>& 
     fail_usage(fmt::format("tokenize {} needs --tokenizer FILE", command),
                "a tokenizer.json, such as `pmaptrain tokenize train FILE... --output tokenizer.json` writes");
   }
-  return data::open_tokenizer(*path);
+  return data::at_place(place_of("--tokenizer", *path), [&] { return data::open_tokenizer(*path); });
 }
 
 void add_tokenizer_to(Arguments& a, std::optional<std::string>& tokenizer) {
@@ -288,6 +297,7 @@ int decode(CommandArguments arguments, const Streams& streams) {
     if (name == "-") {
       ids = ids_of(standard_input(), stored, "standard input");
     } else {
+      check_is_there(name);
       const data::Bytes bytes = data::map_file(name);
       ids = ids_of(data::as_chars(bytes.view()), stored, name);
       bytes.check_intact();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
@@ -98,13 +100,47 @@ bool has_tokens(const spec::DataSpec& spec) {
   return text != nullptr && text->tokens != data::Tokens::bytes;
 }
 
+// What `f` returns. Errors about a file get the place of the path that names it or its folder, others that of the
+// source.
+template <class F>
+auto at_files(const spec::DataSpec& spec, F&& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      const auto names = [&](const spec::PathAt& at) {
+        return diagnostic.file == at.path || diagnostic.file.starts_with(at.path + "/");
+      };
+      const auto at = std::find_if(spec.files.begin(), spec.files.end(), names);
+      if (at != spec.files.end() && !diagnostic.place.known()) diagnostic.place = at->place;
+    }
+    data::give_place(diagnostics, spec.source_place);
+    throw Error(error.status(), std::move(diagnostics));
+  }
+}
+
+// Without the run's copy, the file itself is needed.
+void check_is_there(const data::TokenizerFile& tokenizer) {
+  std::error_code ignored;
+  if (std::filesystem::exists(tokenizer.path, ignored)) return;
+  throw Error(ExitStatus::data, Diagnostic{"data",
+                                           {},
+                                           fmt::format("the run folder has no {}, and there is no '{}'",
+                                                       spec::kept_tokenizer, tokenizer.path),
+                                           "copy it from where the run was trained",
+                                           {},
+                                           tokenizer.path});
+}
+
 // That of the config; of a run that is there already, its copy, since the file may have moved, and the texts that words
 // were learned from.
 data::TokenizerKind tokenizer_kind(const spec::DataSpec& spec, const data::Encoding* known,
                                    const data::Encoding* continued) {
   const bool is_file = spec.tokenizer.as<data::TokenizerFile>() != nullptr;
-  const bool is_run = known != nullptr || continued != nullptr || is_file;
-  if (is_run && !spec.kept_tokenizer.empty()) return data::TokenizerFile{spec.kept_tokenizer};
+  const bool is_run = known != nullptr || continued != nullptr;
+  if ((is_run || is_file) && !spec.kept_tokenizer.empty()) return data::TokenizerFile{spec.kept_tokenizer};
+  if (is_run && is_file) check_is_there(*spec.tokenizer.as<data::TokenizerFile>());
   if (known != nullptr && !known->tokenizer.empty() && spec.tokenizer && !is_file &&
       spec.tokenizer.as<data::ByteTokens>() == nullptr) {
     throw Error(
@@ -170,26 +206,6 @@ void learn(data::Source& source, const spec::DataSpec& spec, const data::Encodin
   }
 }
 
-// What `f` returns. Errors about a file get the place of the path that names it or its folder, others that of the
-// source.
-template <class F>
-data::Source at_files(const spec::DataSpec& spec, F&& f) {
-  try {
-    return f();
-  } catch (const Error& error) {
-    std::vector<Diagnostic> diagnostics = error.diagnostics();
-    for (Diagnostic& diagnostic : diagnostics) {
-      const auto names = [&](const spec::PathAt& at) {
-        return diagnostic.file == at.path || diagnostic.file.starts_with(at.path + "/");
-      };
-      const auto at = std::find_if(spec.files.begin(), spec.files.end(), names);
-      if (at != spec.files.end() && !diagnostic.place.known()) diagnostic.place = at->place;
-    }
-    data::give_place(diagnostics, spec.source_place);
-    throw Error(error.status(), std::move(diagnostics));
-  }
-}
-
 }  // namespace
 
 bool has_split(const spec::DataSpec& spec, data::Split split) {
@@ -214,7 +230,7 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
   opening.ignored_label = spec.ignored_label;
   if (spec.validation) opening.group = spec.validation->group;
   opening.names_classes = spec.numbers_name_classes;
-  const data::TokenizerKind tokenizer = tokenizer_kind(spec, known, continued);
+  const data::TokenizerKind tokenizer = at_files(spec, [&] { return tokenizer_kind(spec, known, continued); });
   if (tokenizer) opening.tokenizer = tokenizer.operator->();
   opening.token_cache = spec.token_cache.get();
   data::Source source = at_files(spec, [&] { return spec.source->open(opening); });
@@ -257,9 +273,11 @@ data::Source open(const spec::DataSpec& spec, std::uint64_t seed, std::int64_t d
 }
 
 std::shared_ptr<const tokenizers::Tokenizer> tokenizer_of(const spec::DataSpec& spec, const data::Encoding& encoding) {
-  const data::TokenizerKind kind = tokenizer_kind(spec, &encoding, nullptr);
-  std::shared_ptr<const tokenizers::Tokenizer> tokenizer;
-  if (kind) tokenizer = kind->open([](const auto&) {});
+  std::shared_ptr<const tokenizers::Tokenizer> tokenizer =
+      at_files(spec, [&]() -> std::shared_ptr<const tokenizers::Tokenizer> {
+        const data::TokenizerKind kind = tokenizer_kind(spec, &encoding, nullptr);
+        return kind ? kind->open([](const auto&) {}) : nullptr;
+      });
   check_tokenizer(tokenizer != nullptr ? data::hash_of(*tokenizer) : std::string(), encoding, spec);
   return tokenizer;
 }

@@ -71,6 +71,15 @@ TEST_CASE("what tokenize is given wrong is said", "[app]") {
   CHECK_FALSE(std::filesystem::exists(folder / "o.json"));
   CHECK(contains(said({"train", folder / "a.txt", "--output", folder / "t.json"}, 2), "--overwrite"));
   CHECK(contains(said({"train", folder / "none.txt", "--output", folder / "o.json"}, 3), "none.txt"));
+  CHECK(contains(said({"train", "none.txt", "--output", folder / "o.json"}, 3),
+                 "there is no 'none.txt'\n  help: FILE is relative to the current directory\n"));
+  CHECK(contains(said({"decode", "none.txt", "--tokenizer", folder / "t.json"}, 3),
+                 "there is no 'none.txt'\n  help: FILE is relative to the current directory\n"));
+  CHECK(said({"encode", folder / "a.txt", "--tokenizer", "none.json"}, 3) ==
+        "--tokenizer:1:13: error: cannot open 'none.json': No such file or directory\n"
+        "    1 | --tokenizer none.json\n"
+        "      |             ^~~~~~~~~\n"
+        "  help: a relative path in an option is relative to the current directory\n");
   CHECK(contains(said({"encode", folder / "a.txt"}, 2), "tokenize encode needs --tokenizer FILE"));
   CHECK(contains(said({"encode", folder / "a.txt", "--tokenizer", folder / "a.txt"}, 3), "a.txt' is no JSON"));
   CHECK(
@@ -111,6 +120,41 @@ TEST_CASE("a run keeps its tokenizer, speaks text with it, and is not continued 
   run.folder.write("run/tokenizer.json", tests::tokenizer_text("llama3"));
   CHECK(contains(call({"predict", run.dir, "--prompt", "the cat"}).err,
                  "data.tokenizer is not the one that the run was trained with"));
+}
+
+TEST_CASE("a tokenizer that is gone is an error at data.tokenizer, whatever needs it", "[app]") {
+  std::string text, table = "review,label\n";
+  for (int i = 0; i < 60; ++i) text += "the cat sat on the mat. ";
+  for (int i = 0; i < 24; ++i) table += i % 2 == 0 ? "the cat,yes\n" : "on a mat,no\n";
+  const auto train = [&](TrainedRun& run, const std::string& source, const std::string& layers) {
+    run.folder.write("t.txt", text);
+    run.folder.write("r.csv", table);
+    run.folder.write("tok.json", tests::tokenizer_text("gpt2"));
+    run.train("  source: " + source + "\n  tokenizer: {file: tok.json}\n", layers);
+    std::filesystem::remove(run.folder / "tok.json");
+    std::filesystem::remove(run.folder / "run/tokenizer.json");
+  };
+  const auto check = [&](const TrainedRun& run, const std::vector<std::string>& arguments) {
+    const Finished done = call(arguments);
+    CHECK(done.status == 3);
+    INFO(done.err);
+    CHECK(contains(done.err,
+                   "error: the run folder has no tokenizer.json, and there is no '" + run.folder / "tok.json" + "'\n"));
+    CHECK(contains(done.err, " |   tokenizer: {file: "));
+    CHECK(contains(done.err, "\n  help: copy it from where the run was trained\n"));
+  };
+  TrainedRun run;
+  train(run, "{text: {train: t.txt, length: 8}}",
+        "{name: tokens, embedding: {num_embeddings: 330, features: 16}}, {attention: {heads: 1, causal: true}}, "
+        "{attend: {embedding: tokens}}");
+  check(run, {"predict", run.dir, "--prompt", "the cat"});
+  check(run, {"eval", run.dir, "--split", "train"});
+  check(run, {"run", run.dir, "--resume", "--set", "train.duration=12 epochs", "-q", "--progress", "none"});
+  TrainedRun of_table;
+  train(of_table, "{csv: {train: r.csv, target: label, text: review, max_length: 10}}",
+        "{embedding: {num_embeddings: 330, features: 8}}, global_avg_pool, {dense: 2}");
+  check(of_table,
+        {"predict", of_table.dir, "--input", of_table.folder / "r.csv", "--output", of_table.folder / "o.csv"});
 }
 
 TEST_CASE("a run of words keeps the words, without the texts that they are from", "[app]") {
