@@ -1,8 +1,12 @@
 // Tokens that are kept beside run folders.
 #include "core/run/token_cache.h"
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.h"
@@ -40,6 +44,36 @@ TEST_CASE("tokens are kept beside a run folder, the last eight, and do not chang
     CHECK(data::as_chars(first->view()) == "zero");  // of a file that is gone
   }
   CHECK_FALSE(std::filesystem::exists(folder / "runs/a"));
+}
+
+TEST_CASE("of two that need the same tokens one makes them, and the other waits for it", "[run]") {
+  const TemporaryFolder folder;
+  const auto first = run::tokens_beside(folder / "a"), second = run::tokens_beside(folder / "b");
+  const auto both = [&](const std::string& text) {
+    bool wrote = false;
+    std::string other;
+    std::thread waits;
+    first->find("0");
+    second->find("0");
+    const std::optional<data::Bytes> made = first->keep("0", [&](const data::TokenCache::Append& append) {
+      waits = std::thread([&] {
+        const auto found = second->keep("0", [&](const data::TokenCache::Append&) { wrote = true; });
+        if (found) other = data::as_chars(found->view());
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      append(std::as_bytes(std::span(text)));
+    });
+    waits.join();
+    REQUIRE(made);
+    CHECK(data::as_chars(made->view()) == text);
+    CHECK_FALSE(wrote);
+    CHECK(other == text);
+    CHECK(files_in(folder / ".tokens") == 1);  // no lock stays
+  };
+  both("zero");
+  both("what is there and damaged is made again, once");
+  REQUIRE(first->find("0"));
+  CHECK(data::as_chars(kept(*first, "0", "again")->view()) == "again");
 }
 
 TEST_CASE("where tokens cannot be kept there are none, and an error of the texts is theirs", "[run]") {

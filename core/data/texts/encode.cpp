@@ -32,25 +32,27 @@ std::uint64_t encode_all(const std::vector<TextFile>& files, const std::optional
   return size;
 }
 
-// What is made of files depends on their bytes, how they are read, and what makes it.
-std::string name_of(const std::vector<TextFile>& files, const std::optional<std::string>& field,
-                    const std::string& maker) {
-  XXH3_state_t* const state = XXH3_createState();
-  const std::shared_ptr<void> freed(state, [](void* p) { XXH3_freeState(static_cast<XXH3_state_t*>(p)); });
-  XXH3_128bits_reset(state);
-  const auto add = [&](std::string_view text) { XXH3_128bits_update(state, text.data(), text.size()); };
-  add(fmt::format("2 {} {} {}", tokenizers::unicode_versions(), maker, field.value_or("text")));
-  for (const TextFile& file : files) {
-    if (file.size == 0) continue;
-    about_file(file.path, [&] {
-      const Bytes bytes = map_file(file.path);
-      add(fmt::format(" {} {} {} ", bytes.size(), file.is_gzip, file.is_lines));
-      add(as_chars(bytes.view()));
-      bytes.check_intact();
-    });
+// A hash of texts.
+class Hash {
+ public:
+  Hash() { XXH3_128bits_reset(state_.get()); }
+  void add(std::string_view text) { XXH3_128bits_update(state_.get(), text.data(), text.size()); }
+  std::string digits() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state);
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+
+ private:
+  std::shared_ptr<XXH3_state_t> state_{XXH3_createState(), [](XXH3_state_t* p) { XXH3_freeState(p); }};
+};
+
+// What is made of files depends on what they have, how they are read, and what makes it.
+std::string name_of(const std::vector<TextFile>& files, const std::optional<std::string>& field,
+                    const std::string& maker, TextHashes& hashes) {
+  Hash hash;
+  hash.add(
+      fmt::format("3 {} {} {} {}", tokenizers::unicode_versions(), maker, field.value_or("text"), hashes.of(files)));
+  return hash.digits();
 }
 
 // What stands behind kept tokens: what they are, how many bytes they have, the bytes of their texts, and a hash.
@@ -96,44 +98,72 @@ std::optional<std::uint64_t> text_size_of(const Bytes& kept, Tokens tokens) {
 
 }  // namespace
 
+const std::string& TextHashes::of(const std::vector<TextFile>& files) {
+  std::vector<std::string> paths;
+  paths.reserve(files.size());
+  for (const TextFile& file : files) paths.push_back(file.path);
+  std::string& known = known_[paths];
+  if (!known.empty()) return known;
+  Hash hash;
+  for (const TextFile& file : files) {
+    if (file.size == 0) continue;
+    about_file(file.path, [&] {
+      const Bytes bytes = map_file(file.path);
+      hash.add(fmt::format(" {} {} {} ", bytes.size(), file.is_gzip, file.is_lines));
+      hash.add(as_chars(bytes.view()));
+      bytes.check_intact();
+    });
+  }
+  return known = hash.digits();
+}
+
 Tokens tokens_for(std::int64_t vocabulary) { return vocabulary <= 65536 ? Tokens::uint16 : Tokens::uint32; }
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const TokenizerRules& kind, const std::vector<TextFile>& train,
-                                               const std::optional<std::string>& field, TokenCache* cache) {
-  const std::string options = kind.learned_as();
-  const std::string name = cache != nullptr && !options.empty() ? name_of(train, field, options) : std::string();
-  if (!name.empty()) {
-    const std::optional<Bytes> kept = cache->find(name);
-    try {
-      if (kept) {
-        return std::make_shared<const Tokenizer>(
-            tokenizers::read_definition(as_chars(kept->view()), "the kept tokenizer"));
+                                               const std::optional<std::string>& field, TokenCache* cache,
+                                               TextHashes& hashes) {
+  std::shared_ptr<const Tokenizer> made;
+  const auto make = [&] {
+    made = kind.open([&](const auto& take) {
+      for (const TextFile& file : train) {
+        if (file.size > 0) about_file(file.path, [&] { each_document(file, field, take); });
       }
-    } catch (const Error&) {  // it is damaged, and made again
+    });
+  };
+  const auto read = [](const std::optional<Bytes>& kept) -> std::shared_ptr<const Tokenizer> {
+    if (!kept) return nullptr;
+    try {
+      return std::make_shared<const Tokenizer>(
+          tokenizers::read_definition(as_chars(kept->view()), "the kept tokenizer"));
+    } catch (const Error&) {
+      return nullptr;  // it is damaged, and made again
     }
+  };
+  const std::string options = kind.learned_as();
+  if (cache != nullptr && !options.empty()) {
+    const std::string name = name_of(train, field, options, hashes);
+    if (std::shared_ptr<const Tokenizer> kept = read(cache->find(name))) return kept;
+    const std::optional<Bytes> kept = cache->keep(name, [&](const TokenCache::Append& append) {
+      make();
+      const std::string text = text_of(made.get()).value_or("");
+      append(std::as_bytes(std::span(text)));
+    });
+    if (made == nullptr) made = read(kept);  // of another process
   }
-  std::shared_ptr<const Tokenizer> made = kind.open([&](const auto& take) {
-    for (const TextFile& file : train) {
-      if (file.size > 0) about_file(file.path, [&] { each_document(file, field, take); });
-    }
-  });
-  if (!name.empty()) {
-    const std::string text = text_of(made.get()).value_or("");
-    cache->keep(name, [&](const TokenCache::Append& append) { append(std::as_bytes(std::span(text))); });
-  }
+  if (made == nullptr) make();
   return made;
 }
 
 std::uint64_t encode_files(const std::vector<TextFile>& files, const std::optional<std::string>& field,
                            const Tokenizer& tokenizer, std::optional<tokenizers::Id> end, TokenCache* cache,
-                           TokenStore& to) {
+                           TextHashes& hashes, TokenStore& to) {
   const auto in_memory = [&] {
     return encode_all(files, field, tokenizer, end, to.tokens(),
                       [&](std::span<const std::byte> bytes) { to.append(bytes); });
   };
   if (cache == nullptr) return in_memory();
-  const std::string name =
-      name_of(files, field, fmt::format("tokens {} {}", hash_of(tokenizer), end ? std::to_string(*end) : "none"));
+  const std::string name = name_of(
+      files, field, fmt::format("tokens {} {}", hash_of(tokenizer), end ? std::to_string(*end) : "none"), hashes);
   std::optional<Bytes> kept = cache->find(name);
   std::optional<std::uint64_t> size = kept ? text_size_of(*kept, to.tokens()) : std::nullopt;
   if (!size) {

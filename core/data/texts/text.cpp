@@ -133,7 +133,8 @@ void check_range(std::pair<std::int64_t, std::int64_t> range, const tokenizers::
 
 std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles::Files& paths,
                                          std::vector<std::string>& notes, const Place& place,
-                                         const tokenizers::Tokenizer* tokenizer, TokenCache* cache) {
+                                         const tokenizers::Tokenizer* tokenizer, TokenCache* cache,
+                                         TextHashes* hashes) {
   const std::int64_t length = text.length;
   std::string origin = fmt::format("'{}'", paths.front());
   if (paths.size() > 1) origin += fmt::format(" and {} more", paths.size() - 1);
@@ -150,9 +151,10 @@ std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles:
   }
   const std::optional<std::int64_t> end = text.end_id(tokenizer);
   if (encodes) {
-    const std::uint64_t bytes =
-        encode_files(files, text.field, *tokenizer,
-                     end ? std::optional(static_cast<tokenizers::Id>(*end)) : std::nullopt, cache, sequence->tokens);
+    TextHashes own;
+    const std::uint64_t bytes = encode_files(files, text.field, *tokenizer,
+                                             end ? std::optional(static_cast<tokenizers::Id>(*end)) : std::nullopt,
+                                             cache, hashes != nullptr ? *hashes : own, sequence->tokens);
     const std::int64_t count = std::max<std::int64_t>(sequence->tokens.size(), 1);
     notes.push_back(fmt::format("{} has {} of {}: {:.3g} bytes a token", origin, counted(count, "token"),
                                 human_bytes(bytes), static_cast<double>(bytes) / static_cast<double>(count)));

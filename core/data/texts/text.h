@@ -16,9 +16,10 @@ namespace pmaptrain::data {
 // the tokenizer makes of the texts; bytes without one; or those of the files, where text.tokens says so. Of T tokens
 // there are (T - 1) / length windows. At an offset, the last one ends with the text at the latest. Appends to `notes`
 // what looks wrong. Throws Error (data) if there is no window, or a file that cannot be read. `place` is the place of
-// the files in the config, for errors during reading.
+// the files in the config, for errors during reading. `hashes`: those of files that are known; null: of none.
 std::shared_ptr<const Dataset> make_text(const TextFiles& text, const TextFiles::Files& paths,
                                          std::vector<std::string>& notes, const Place& place = {},
-                                         const tokenizers::Tokenizer* tokenizer = nullptr, TokenCache* cache = nullptr);
+                                         const tokenizers::Tokenizer* tokenizer = nullptr, TokenCache* cache = nullptr,
+                                         TextHashes* hashes = nullptr);
 
 }  // namespace pmaptrain::data

@@ -99,15 +99,16 @@ std::optional<std::int64_t> TextFiles::end_id(const Tokenizer* tokenizer) const 
 Source TextFiles::open(const Opening& opening) const {
   const std::map<Split, Files> splits = given(train, validation, test);
   std::shared_ptr<const Tokenizer> tokenizer;
+  TextHashes hashes;
   if (opening.tokenizer != nullptr) {
     Notes ignored;  // they are those of reading the split
     std::vector<TextFile> files;
     if (!opening.tokenizer->learned_as().empty()) files = list_text_files(train);
     look_into(files, *this, ignored);
-    tokenizer = tokenizer_for(*opening.tokenizer, files, field, opening.token_cache);
+    tokenizer = tokenizer_for(*opening.tokenizer, files, field, opening.token_cache, hashes);
   }
   Source source = open_splits(splits, opening, [&](const Files& files, Notes& notes) {
-    return make_text(*this, files, notes, opening.place, tokenizer.get(), opening.token_cache);
+    return make_text(*this, files, notes, opening.place, tokenizer.get(), opening.token_cache, &hashes);
   });
   source.encoding.tokenizer = tokenizer != nullptr ? hash_of(*tokenizer) : std::string();
   source.tokenizer = std::move(tokenizer);
