@@ -3,10 +3,10 @@
 
     scripts/check_report.py PROGRAM [--output DIR]
 
-trains small models, makes reports of a run with classes, of a regression, of several runs of each, of a sweep by halving
-and of a random search, and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond the right edge, all charts of a
-page must have one width, and their texts one font, and no text may lie on another. With --output, pages and pictures of
-them stay in DIR.
+trains small models, makes reports of a run with classes, of a regression, of several runs of each, of a text, of a sweep
+by halving and of a random search, and opens each in Chromium, 1,280, 500 and 390 pixels wide. No element may lie beyond
+the right edge, all charts of a page must have one width, and their texts one font, and no text may lie on another. With
+--output, pages and pictures of them stay in DIR.
 
 Needs Chromium (Debian: chromium, 120 MB to fetch); without it, the script says so and checks nothing.
 """
@@ -32,6 +32,22 @@ model: {layers: [{dense: 8}, relu, {dense: OUTPUTS}]}
 LOSS
 optimizer: {adam: {}, learning_rate: 0.01}
 train: {duration: 9 epochs, eval_every: 1 epoch}
+"""
+
+TEXT = """
+name: text
+mesh: {axes: {devices: 2}}
+data:
+  source: {text: {train: text.txt, length: 200, end_token: <|endoftext|>}}
+  tokenizer: {bpe: {size: 300}}
+  batch_size: 4
+  validation: 0.3
+model:
+  layers: [{name: tokens, embedding: {num_embeddings: 300, features: 8}}, {attention: {heads: 1, causal: true}},
+           {attend: {embedding: tokens}}]
+loss: softmax_cross_entropy
+optimizer: {adam: {}, learning_rate: 0.01}
+train: {duration: 4 epochs, eval_every: 1 epoch}
 """
 
 SWEEP = """
@@ -100,6 +116,9 @@ def write_data(folder):
         if name == "prices":
             text = text.replace("normalize: auto", "normalize: auto, normalize_targets: auto")
         (folder / f"{name}.yaml").write_text(text)
+    lines = [f"a line {i * 37 % 101} of {NAMES[i % len(NAMES)]}\n" + ("\tü" if i % 5 else "x" * 150) for i in range(600)]
+    (folder / "text.txt").write_text("\n".join(lines))
+    (folder / "text.yaml").write_text(TEXT)
     (folder / "sweep.yaml").write_text(SWEEP)
     (folder / "search.yaml").write_text(SEARCH)
 
@@ -115,10 +134,11 @@ def make_reports(program, folder):
     call("run", "classes.yaml", "-q", "--name", "another", "--set", "optimizer.learning_rate=0.001")
     call("run", "prices.yaml", "-q")
     call("run", "prices.yaml", "-q", "--name", "cheaper", "--set", "train.checkpoint.best={metric: r2, mode: max}")
+    call("run", "text.yaml", "-q")
     for sweep in ("sweep", "search"):
         call("sweep", "run", f"{sweep}.yaml", "--progress", "none")
     reports = {"classes": ["runs/classes"], "prices": ["runs/prices"], "several": ["runs/classes", "runs/another"],
-               "regressions": ["runs/prices", "runs/cheaper"], "sweep": ["sweeps/sweep"], "search": ["sweeps/search"]}
+               "regressions": ["runs/prices", "runs/cheaper"], "text": ["runs/text"], "sweep": ["sweeps/sweep"], "search": ["sweeps/search"]}
     for name, runs in reports.items():
         call("report", *runs, "--output", f"{name}.html")
     return list(reports)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <type_traits>
@@ -429,6 +430,37 @@ void CheckpointEvaluation::predict(const std::function<void(const Predicted&)>& 
       predicted.outputs = std::span<const float>(alone).first(count);
     }
     take(predicted);
+  }
+  trained_.parameters.file.check_intact();
+}
+
+void CheckpointEvaluation::position_losses(const std::function<void(const PositionLosses&)>& take) const {
+  const spec::Spec& spec = spec::member_spec(loaded_.spec, members_.front());
+  const model::Model model = model_for(members_.front());
+  const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
+  const BatchPlan batch = batch_plan_of(*dataset, spec);
+  MemberOutputs outputs(
+      spec,
+      model::position_losses_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops()),
+      dataset, batch, members_, trained_.parameters, shared_);
+  outputs.restart();
+  const auto positions = static_cast<std::size_t>(numel(model.target.shape));
+  const std::int64_t members = outputs.members();
+  std::vector<double> losses;
+  std::vector<std::int32_t> likeliest;
+  for (std::int64_t step = 0; step < outputs.batches(); ++step) {
+    const std::int64_t examples = outputs.next();
+    losses.clear();
+    likeliest.clear();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(examples) * positions; ++i) {
+      const std::size_t at = i / positions * 2 * positions + i % positions;
+      double chance = 0;
+      for (std::int64_t m = 0; m < members; ++m) chance += std::exp(-outputs.number(m, at));
+      const bool is_alone = members == 1;
+      losses.push_back(is_alone ? outputs.number(0, at) : -std::log(chance / static_cast<double>(members)));
+      likeliest.push_back(is_alone ? static_cast<std::int32_t>(outputs.number(0, at + positions)) : -1);
+    }
+    take({step * batch.global, examples, losses, likeliest});
   }
   trained_.parameters.file.check_intact();
 }

@@ -106,6 +106,8 @@ class CheckpointEvaluation {
   const std::vector<std::int64_t>& left_out() const { return left_out_; }
   std::string split() const { return std::string(data::name_of(split_)); }
   const data::Dataset& dataset() const { return *data_.of(split_); }
+  // Of texts; null where bytes are tokens.
+  const tokenizers::Tokenizer* tokenizer() const { return data_.tokenizer.get(); }
   // The model of the first member.
   model::Model model() const { return model_for(members_.front()); }
   // The names of classes; empty if they have only numbers.
@@ -130,6 +132,16 @@ class CheckpointEvaluation {
   };
   // Calls `take` batch by batch, in the order of the split. Of several processes, all get all.
   void predict(const std::function<void(const Predicted&)>& take) const;
+
+  // Of a model whose targets are one class for each position of a sequence: for successive examples the cross-entropy
+  // of each position by the mean of the members' probabilities, in nats, and the class with the largest probability (-1
+  // of several members). Both are [examples, positions]. Positions whose label is ignored have any loss.
+  struct PositionLosses {
+    std::int64_t first = 0, examples = 0;  // in the split
+    std::span<const double> losses;
+    std::span<const std::int32_t> likeliest;
+  };
+  void position_losses(const std::function<void(const PositionLosses&)>& take) const;
 
  private:
   BatchPlan batch_plan_of(const data::Dataset& dataset, const spec::Spec& spec) const;

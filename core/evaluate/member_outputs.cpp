@@ -70,7 +70,9 @@ void MemberOutputs::restart() {
   if (inputs_->size() == 0) return;
   if (loader_) return loader_->restart(0, batches());
   std::vector<input::BatchBuffers> slots = setup::batch_slots(*module_, 0, *inputs_, batch_);
-  for (input::BatchBuffers& slot : slots) slot.targets = targets_.data();
+  for (input::BatchBuffers& slot : slots) {
+    if (slot.targets == nullptr) slot.targets = targets_.data();
+  }
   loader_.emplace(inputs_, data::Sampler::in_order(batch_.dataset), batch_, std::move(slots),
                   input::LoaderOptions{0, batches()});
 }

@@ -51,7 +51,7 @@ class MemberOutputs {
   SharedBatches shared_;
   std::int64_t batch_number_ = 0;  // of the next batch
   std::unique_ptr<Module> module_;
-  std::vector<std::byte> targets_;            // where the loader writes targets, which nothing reads
+  std::vector<std::byte> targets_;            // where the loader writes targets that the program does not read
   std::vector<std::vector<std::byte>> rows_;  // by member
   std::optional<input::Loader> loader_;       // declared last, because its thread uses the other members
 };

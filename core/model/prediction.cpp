@@ -7,6 +7,7 @@
 
 #include "core/equations/arithmetic.h"
 #include "core/graph/check.h"
+#include "core/losses/equations.h"
 #include "core/model/batch.h"
 
 namespace pmaptrain::model {
@@ -99,6 +100,30 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
     case PredictionKind::logits: b.output("predictions", output); break;
   }
   check(program, "building the prediction step");
+  return program;
+}
+
+Program position_losses_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                                const OpSet& ops) {
+  Program program;
+  program.name = "position_losses";
+  program.mesh = mesh;
+  Builder b(program, ops);
+  const Value output = outputs_of(b, model, axes, rows_per_device);
+  const Builder::Scope scope(b, {"predictions", model.loss_place});
+  const std::int64_t positions = numel(model.target.shape);
+  Value targets = b.input(Group::batch, "targets", {model.target.dtype, {rows_per_device, positions}, axes});
+  if (const std::optional<std::int64_t> ignored = model.ignored_label()) {
+    const Value is_ignored = b.emit(ops::Eq{}, {targets, scalar_like(b, targets, static_cast<double>(*ignored))});
+    targets = select(b, is_ignored, scalar_like(b, targets, 0.0), targets);
+  }
+  std::vector<Value> parts;
+  for (const Value part :
+       {losses::softmax_cross_entropy(b, output, targets), predicted_class(b, output, class_decision(model))}) {
+    parts.push_back(b.emit(ops::Reshape{{rows_per_device, 1, positions}}, {cast(b, part, DType::f32)}));
+  }
+  b.output("predictions", b.emit(ops::Concatenate{1}, parts));
+  check(program, "building the step of losses of positions");
   return program;
 }
 

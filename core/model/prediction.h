@@ -35,6 +35,13 @@ Shape prediction_shape(const Model& model, PredictionKind kind);
 Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
                            const OpSet& ops, PredictionKind kind, std::optional<std::int64_t> choices = std::nullopt);
 
+// Of a model whose targets are one class for each position of a sequence: the program of the losses of the positions of
+// a batch. Its inputs are those of a prediction step and "targets"; its output "predictions" is f32 [B, 2, T]: of each
+// position the cross-entropy, unsmoothed and in nats, and the class with the largest probability. Positions whose label
+// is ignored have any loss.
+Program position_losses_program(const Model& model, const Mesh& mesh, AxisSet axes, std::int64_t rows_per_device,
+                                const OpSet& ops);
+
 // Two programs of one module: they share the parameters and, as state, the keys and values of each attention layer at
 // each position, which both replace. Both have one example, and their output "predictions" is the logits.
 struct Continuation {

@@ -325,6 +325,38 @@ TEST_CASE("label maps stand beside their images, with a colour for each class", 
   CHECK(report::color_of_class(3) == "#808000");  // as in PASCAL VOC's colour map
 }
 
+TEST_CASE("texts that are predicted worst have their tokens marked by losses, with ends of lines to be seen",
+          "[report]") {
+  report::Page page;
+  page.runs.push_back(record("text"));
+  report::SplitPredictions predictions;
+  predictions.split = "validation";
+  predictions.checkpoint = "step-00000010";
+  predictions.examples = 1200;
+  predictions.input = {DType::i32, {4}};
+  predictions.vocabulary = 100;
+  predictions.loss = 1.5;
+  predictions.loss_by_byte = std::log(2.0) / 2;
+  report::WorstExample example;
+  example.index = 1007;
+  example.error = 2.5;
+  example.error_by_byte = 0.625;
+  example.tokens = {{"<a>", std::log(10.0), ""}, {"\n", 1e9, "'x'\n"}, {" b", not_a_number, ""}};
+  predictions.worst = {example};
+  page.extras.push_back({std::move(predictions), "", "", {}, ""});
+  const std::string html = report::worst_section(page);
+  CHECK(contains(html,
+                 "The windows of validation whose tokens have the largest mean loss, of 1,200, checkpoint "
+                 "step-00000010. A token is the redder, "));
+  CHECK(contains(html, "<p>The mean loss of all of them is 1.5 nats a token, 0.3466 a byte, 0.5 bits.</p>"));
+  CHECK(contains(html,
+                 "<p class=\"muted\">window 1,007: 2.5 nats a token, 0.625 a byte; of 4 tokens the 3 with the "
+                 "largest losses side by side</p><pre>"
+                 "<b style=\"--share:0.50\" title=\"2.30\">&lt;a&gt;</b>"
+                 "<b style=\"--share:1.00\" title=\"1000000000.00; likeliest: &#39;x&#39;\\n\">↵\n</b>"
+                 "<s title=\"does not count\"> b</s></pre></li>"));
+}
+
 TEST_CASE("axes place numbers along a line or along powers of ten, and texts one after another", "[report]") {
   const auto linear = report::Scale::of_numbers({0, 10}, 0, 100);
   CHECK(linear.at(5) == 50);

@@ -384,12 +384,24 @@ std::string worst_section(const Page& page) {
     if (!extras.predictions || extras.predictions->worst.empty()) continue;
     const SplitPredictions& found = *extras.predictions;
     html += heading(page, i);
-    html += paragraph(fmt::format("The examples of {} {}, of {}, checkpoint {}.", found.split,
-                                  found.classes.empty() ? "with the largest errors"
-                                  : found.map.empty()   ? "whose class has the lowest probability"
-                                                        : "whose pixels have the largest mean loss",
-                                  with_commas(found.examples), found.checkpoint));
+    const bool is_language = found.vocabulary > 0;
+    html += paragraph(fmt::format("The {} of {} {}, of {}, checkpoint {}.{}", is_language ? "windows" : "examples",
+                                  found.split,
+                                  is_language             ? "whose tokens have the largest mean loss"
+                                  : found.classes.empty() ? "with the largest errors"
+                                  : found.map.empty()     ? "whose class has the lowest probability"
+                                                          : "whose pixels have the largest mean loss",
+                                  with_commas(found.examples), found.checkpoint,
+                                  is_language ? " A token is the redder, the larger its loss, up to that of a guess "
+                                                "among all tokens; the pointer shows it, in nats, and which token "
+                                                "was the likeliest."
+                                              : ""));
     for (const std::string& one : found.notes) html += note(one);
+    if (is_language) {
+      html += paragraph(losses_of_text(found));
+      html += folded(found, [&](std::span<const WorstExample> examples) { return worst_texts(found, examples); });
+      continue;
+    }
     html += output_charts(found);
     if (!found.map.empty()) {
       html += legend_of_maps(found);

@@ -1,6 +1,7 @@
 // The sections of a report's page, as HTML.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/report/html/page.h"
@@ -19,6 +20,10 @@ std::string differences_section(const Page& page);
 std::string classes_section(const Page& page);
 // The examples that the runs predict worst, as pictures where inputs are images.
 std::string worst_section(const Page& page);
+// Of those of a language model: each as its text, with the loss of each token.
+std::string worst_texts(const SplitPredictions& of, std::span<const WorstExample> examples);
+// Its mean loss: a token, and a byte.
+std::string losses_of_text(const SplitPredictions& of);
 // Layers, mesh, batch and memory.
 std::string plan_section(const Page& page);
 std::string trace_section(const TraceTable& trace);

@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/data/texts/text_source.h"
 #include "core/evaluate/evaluator.h"
 #include "core/input/open.h"
 #include "core/model/prediction.h"
@@ -51,6 +52,9 @@ std::size_t largest(const T& values) {
 // that are drawn.
 constexpr std::size_t most_bytes = 4096, most_points = 500, most_outputs = 4;
 
+// The most tokens of a window of text that are shown.
+constexpr std::size_t most_tokens = 160;
+
 // The first characters of a text, in one line.
 std::string beginning_of(const std::string& text) {
   constexpr std::size_t most = 300;
@@ -83,10 +87,13 @@ class Worst {
 
 class Collector {
  public:
-  Collector(const evaluate::CheckpointEvaluation& evaluation, SplitPredictions& found, std::size_t most_worst)
+  // `reader` is that of a language model's tokens; null for other models.
+  Collector(const evaluate::CheckpointEvaluation& evaluation, SplitPredictions& found, std::size_t most_worst,
+            const TokenReader* reader)
       : dataset_(evaluation.dataset()),
         model_(evaluation.model()),
         found_(found),
+        reader_(reader),
         threshold_(model::class_threshold(model_)),
         target_field_(dataset_.target()),
         target_(target_field_.bytes()),
@@ -103,9 +110,23 @@ class Collector {
     }
   }
 
+  void add(const evaluate::CheckpointEvaluation::PositionLosses& rows) {
+    const std::size_t positions = rows.losses.size() / static_cast<std::size_t>(rows.examples);
+    for (std::int64_t i = 0; i < rows.examples; ++i) {
+      const std::size_t at = static_cast<std::size_t>(i) * positions;
+      add_window(rows.first + i, rows.losses.subspan(at, positions), rows.likeliest.subspan(at, positions));
+    }
+  }
+
   void finish() {
     found_.worst = worst_.take();
+    if (all_tokens_ > 0) found_.loss = all_losses_ / static_cast<double>(all_tokens_);
+    if (all_bytes_ > 0) found_.loss_by_byte = all_losses_ / static_cast<double>(all_bytes_);
     for (WorstExample& example : found_.worst) {
+      if (reader_ != nullptr) {
+        show_text(example);
+        continue;
+      }
       example.place = place_of(example.index);
       example.text = beginning_of(dataset_.text_of(example.index));
       if (!is_image(found_.input) && found_.input.bytes() > most_bytes) continue;
@@ -187,6 +208,38 @@ class Collector {
     worst_.add(std::move(example));
   }
 
+  void add_window(std::int64_t index, std::span<const double> losses, std::span<const std::int32_t> likeliest) {
+    dataset_.read(index, nullptr, target_.data());
+    ++found_.examples;
+    WorstExample example;
+    PredictedTokens& window = example.window;
+    window.losses.assign(losses.begin(), losses.end());
+    window.likeliest.assign(likeliest.begin(), likeliest.end());
+    const std::optional<std::int64_t> ignored = model_.ignored_label();
+    for (const double target : numbers_of(target_field_, target_)) {
+      if (ignored && target == static_cast<double>(*ignored)) {
+        window.losses[window.targets.size()] = std::numeric_limits<double>::quiet_NaN();
+      }
+      window.targets.push_back(static_cast<std::int32_t>(target));
+    }
+    if (window.count() == 0) return;
+    all_losses_ += window.sum();
+    all_tokens_ += window.count();
+    all_bytes_ += reader_->bytes(window).value_or(0);
+    example.index = index;
+    example.error = window.sum() / static_cast<double>(window.count());
+    worst_.add(std::move(example));
+  }
+
+  void show_text(WorstExample& example) const {
+    std::vector<std::byte> inputs(found_.input.bytes()), targets(target_field_.bytes());
+    dataset_.read(example.index, inputs.data(), targets.data());
+    const std::vector<double> before = numbers_of(found_.input, inputs);
+    const std::optional<std::int64_t> bytes = reader_->bytes(example.window);
+    if (bytes && *bytes > 0) example.error_by_byte = example.window.sum() / static_cast<double>(*bytes);
+    example.tokens = reader_->show(static_cast<std::int32_t>(before.front()), example.window, most_tokens);
+  }
+
   // Every n-th example is drawn.
   void add_pairs(std::int64_t index, std::span<const double> target, std::span<const double> values) {
     const std::int64_t stride = (dataset_.size() + std::int64_t{most_points} - 1) / std::int64_t{most_points};
@@ -201,10 +254,13 @@ class Collector {
   const data::Dataset& dataset_;
   const model::Model model_;
   SplitPredictions& found_;
+  const TokenReader* reader_;
   const std::optional<double> threshold_;
   const data::Field target_field_;
   std::vector<std::byte> target_;
   Worst worst_;
+  double all_losses_ = 0;  // of a language model
+  std::int64_t all_tokens_ = 0, all_bytes_ = 0;
 };
 
 // How many classes an example can have one of; 0 if its targets are no classes.
@@ -231,20 +287,34 @@ std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::s
   const std::size_t classes = classes_of(model);
   const bool is_of_numbers = !model::is_classifier(model) && !model.has_padded_numbers() &&
                              numel(model.output) == numel(evaluation.dataset().target().shape);
-  if (classes == 0 && !is_of_numbers) return std::nullopt;
+  const auto* const text = data.source.as<data::TextFiles>();
+  const bool is_language = text != nullptr && model.has_sequences() && model.target.shape.size() == 1;
+  if (classes == 0 && !is_of_numbers && !is_language) return std::nullopt;
   found.checkpoint = evaluation.checkpoint_name_of_all();
   found.input = evaluation.dataset().input();
   found.classes = evaluation.classes();
   found.classes.resize(classes);
   for (std::size_t c = evaluation.classes().size(); c < classes; ++c) found.classes[c] = std::to_string(c);
   found.columns = evaluation.encoding().columns;
-  if (model.has_sequences()) found.map = model.target.shape;
+  std::optional<TokenReader> reader;
+  if (is_language) {
+    found.vocabulary = model.output.back();
+    found.tokens_are_bytes = evaluation.tokenizer() == nullptr && text->tokens == data::Tokens::bytes;
+    reader.emplace(evaluation.tokenizer(), text->tokens);
+  } else if (model.has_sequences()) {
+    found.map = model.target.shape;
+  }
   found.notes = evaluation.notes();
   if (!evaluation.left_out().empty()) {
     found.notes.push_back(run::names_of(evaluation.left_out()) + " left out: there is no best checkpoint of them");
   }
-  Collector collector(evaluation, found, most_worst);
-  evaluation.predict([&](const evaluate::CheckpointEvaluation::Predicted& rows) { collector.add(rows); });
+  Collector collector(evaluation, found, most_worst, reader ? &*reader : nullptr);
+  const auto add = [&](const auto& rows) { collector.add(rows); };
+  if (reader) {
+    evaluation.position_losses(add);
+  } else {
+    evaluation.predict(add);
+  }
   collector.finish();
   const std::vector<std::string> names = data.source->target_names();
   for (std::size_t i = 0; i < std::min(found.outputs.size(), names.size()); ++i) found.outputs[i].name = names[i];

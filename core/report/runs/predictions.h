@@ -1,5 +1,5 @@
-// What a run's model predicts on its validation split, else on test: the confusion of classes, and the examples that it
-// predicts worst.
+// What a run's model predicts on its validation split, else on test: the confusion of classes, and the examples, or the
+// windows of a text, that it predicts worst.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "core/data/dataset.h"
 #include "core/model/row_metrics.h"
 #include "core/report/runs/run_record.h"
+#include "core/report/runs/text_windows.h"
 
 namespace pmaptrain::report {
 
@@ -31,6 +32,11 @@ struct WorstExample {
   // mean of their -log(probability).
   std::vector<std::int32_t> true_map = {}, predicted_map = {};
   double right = 0;
+  // Of a window of text: what is predicted; as texts, of many tokens those with the largest losses; and the loss a
+  // byte, where tokens are byte pairs. The error is then the mean loss a token.
+  PredictedTokens window = {};
+  std::vector<ShownToken> tokens = {};
+  std::optional<double> error_by_byte = {};
 };
 
 // One output of a regression, for some examples that represent all.
@@ -47,14 +53,19 @@ struct SplitPredictions {
   data::Field input;
   std::vector<data::Encoding::Column> columns;  // of a table, whose cells the inputs are; else empty
   Shape map;                                    // of label maps: height and width; else empty
-  std::vector<OutputPairs> outputs;             // of regression: the first few
-  std::vector<WorstExample> worst;              // the worst first
-  std::vector<std::string> notes;               // of the data, and members that are left out
+  std::int64_t vocabulary = 0;                  // of a language model: its tokens; else 0
+  bool tokens_are_bytes = false;                // of a language model
+  // Of a language model: the mean loss of the tokens that count, in nats; and that a byte, where tokens are byte pairs.
+  double loss = 0;
+  std::optional<double> loss_by_byte = {};
+  std::vector<OutputPairs> outputs;  // of regression: the first few
+  std::vector<WorstExample> worst;   // the worst first
+  std::vector<std::string> notes;    // of the data, and members that are left out
 };
 
 // Predicts with the run's checkpoint ("best", "last" or a step). None if the targets are neither classes or numbers of
-// one example nor classes of its pixels, such as those of sequences, or if there is no such split. Opens the run's
-// data. Throws Error.
+// one example nor classes of its pixels nor tokens of a text, such as those of other sequences, or if there is no such
+// split. Opens the run's data. Throws Error.
 std::optional<SplitPredictions> predict_split(const RunRecord& run, const std::string& checkpoint,
                                               std::size_t most_worst);
 
