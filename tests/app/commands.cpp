@@ -225,8 +225,8 @@ TEST_CASE("the resolved config that is printed validates to itself", "[app]") {
 TEST_CASE("init lists the shipped configs, writes one, and replaces nothing", "[app]") {
   const TemporaryFolder folder;
   const std::string list = call({"init"}).out;
-  for (const char* name : {"cnn", "fashion_mnist", "gpt", "gpt2", "gradient_averaging", "linear_regression", "resnet18",
-                           "resnet_fashion", "shops", "signals", "unet", "vit", "volumes"}) {
+  for (const char* name : {"cnn", "fashion_mnist", "gpt", "gpt2", "gpt_bpe", "gradient_averaging", "linear_regression",
+                           "resnet18", "resnet_fashion", "reviews", "shops", "signals", "unet", "vit", "volumes"}) {
     CHECK(contains(list, "\n  " + std::string(name) + " "));
   }
   const std::string file = folder / "mine.yaml", schema = folder / "pmaptrain.schema.json";

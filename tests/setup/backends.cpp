@@ -4,6 +4,7 @@
 
 #include "core/setup/start.h"
 #include "core/setup/values.h"
+#include "core/spec/run_format.h"
 #include "tests/catch.h"
 #include "tests/session_run.h"
 
@@ -22,7 +23,9 @@ void check_same_training(setup::Setup setup) {
   check_same_training(found, expected);
   const auto evaluated = expected.of<run::Evaluated>();
   if (evaluated.empty()) return;
-  // A checkpoint that one backend wrote is read by the other.
+  // A checkpoint that one backend wrote is read by the other, with the tokenizer that its run keeps.
+  const std::filesystem::path tokenizer = root.path() / "cpu" / spec::kept_tokenizer;
+  if (std::filesystem::exists(tokenizer)) setup.loaded.spec.data.kept_tokenizer = tokenizer.string();
   const evaluate::Evaluation again =
       evaluate::evaluate_checkpoint(setup.loaded, root / "cpu", "last", evaluated.back().split).front();
   CHECK(again.examples == evaluated.back().examples);
