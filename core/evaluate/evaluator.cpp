@@ -440,9 +440,9 @@ void CheckpointEvaluation::position_losses(const std::function<void(const Positi
   const std::shared_ptr<const data::Dataset> dataset = data_.of(split_);
   const BatchPlan batch = batch_plan_of(*dataset, spec);
   MemberOutputs outputs(
-      spec,
+      spec, model,
       model::position_losses_program(model, spec.mesh.mesh, spec.mesh.roles.data, batch.rows_per_device, all_ops()),
-      dataset, batch, members_, trained_.parameters, shared_);
+      dataset, batch, members_, trained_, shared_);
   outputs.restart();
   const auto positions = static_cast<std::size_t>(numel(model.target.shape));
   const std::int64_t members = outputs.members();
