@@ -66,11 +66,15 @@ int command_export(CommandArguments arguments, const Streams& given) {
       [&](std::size_t i) { format = i == 0 ? ExportFormat::onnx : ExportFormat::safetensors; },
       "onnx: the whole model, from inputs to predictions; safetensors: its parameters; default: as the ending of FILE "
       "says");
+  constexpr auto layouts = model::words_of(declare::Tag<model::ParameterLayout>());
+  std::vector<std::string> words;
+  for (const auto& [word, meant] : layouts) words.emplace_back(word);
+  words.emplace_back("peft");
   a.word(
-      "--layout", {"flax", "torch", "peft"},
+      "--layout", words,
       [&](std::size_t i) {
-        peft = i == 2;
-        if (!peft) layout = i == 0 ? model::ParameterLayout::flax : model::ParameterLayout::torch;
+        peft = i == layouts.size();
+        if (!peft) layout = layouts[i].second;
       },
       "of safetensors, whose names and order of elements the parameters have; default: flax, as in checkpoints; peft "
       "writes the adapters of lora alone, into a folder");
@@ -117,8 +121,9 @@ int command_export(CommandArguments arguments, const Streams& given) {
   if (signal != 0) raise_by_default(signal);
   if (streams.quiet) return 0;
   const std::string what = request.format == ExportFormat::onnx              ? "ONNX"
+                           : request.layout == model::ParameterLayout::flax  ? "the layout of Flax"
                            : request.layout == model::ParameterLayout::torch ? "the layout of PyTorch"
-                                                                             : "the layout of Flax";
+                                                                             : "the layout " + declare::word_of(request.layout);
   const std::string text = fmt::format(
       "{}: {} in {}{} ({} of {})\n", shell_quoted(printable(*output)), counted(exporter.parameters(), "parameter"),
       what, exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",

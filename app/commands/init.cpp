@@ -14,6 +14,7 @@
 #include "app/examples.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "app/pretrained_config.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/wrap.h"
@@ -107,6 +108,41 @@ std::string default_file(const std::string& path) {
   return (name.extension() == ".gz" ? name.stem().stem() : name.stem()).string() + ".yaml";
 }
 
+std::optional<Pretrained> pretrained_kind(std::string_view name) {
+  if (name == "hf") return Pretrained::hf;
+  if (name == "torchvision") return Pretrained::torchvision;
+  return std::nullopt;
+}
+
+// Of `init hf PATH FILE` and `init torchvision PATH FILE`.
+void write_pretrained(Pretrained kind, const std::string& name, const std::optional<std::string>& path,
+                      const std::optional<std::string>& named, const std::optional<std::string>& data,
+                      const Streams& streams) {
+  const bool is_folder = kind == Pretrained::hf;
+  if (!path) {
+    fail_usage("pmaptrain init " + name + " needs PATH, the model to write a config for",
+               "pmaptrain init " + name + (is_folder ? " models/gpt2" : " resnet50.safetensors"));
+  }
+  const std::string file = named.value_or(default_file(*path));
+  refuse_existing(file);  // before the weights are read
+  for (const auto& given : {path, data}) {
+    std::error_code ignored;
+    if (given && !std::filesystem::exists(*given, ignored)) {
+      fail_data("there is no '" + *given + "'", "PATH is relative to the current directory");
+    }
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(*path, ignored) != is_folder) {
+    fail_usage(is_folder ? "'" + *path + "' is a file; pmaptrain init hf takes the folder of a model"
+                         : "'" + *path + "' is a folder; pmaptrain init torchvision takes a file of safetensors",
+               is_folder ? "it has config.json beside model.safetensors, as save_pretrained() of transformers writes them"
+                         : "for a folder that transformers wrote: pmaptrain init hf " + shell_quoted(*path));
+  }
+  const PretrainedConfig config = pretrained_config(kind, *path, file, data);
+  write_config(file, config.text, streams);
+  print_notes(config.notes, streams);
+}
+
 // Which kind of data a path names; empty if none. What is not there is judged by its ending.
 std::string kind_of_path(const std::string& path) {
   std::error_code ignored;
@@ -122,28 +158,44 @@ std::string kind_of_path(const std::string& path) {
 int command_init(CommandArguments arguments, const Streams& streams) {
   std::optional<std::string> name, first, second;
   std::vector<std::string> targets;
+  std::optional<std::string> data;
   Arguments a(
       "init",
       "Writes a commented config to begin from and, beside it, pmaptrain.schema.json, with which an editor "
-      "completes and checks it: an example, or a config for data of your own; without NAME, lists the examples.");
-  a.optional_positional("NAME", name, "an example, such as linear_regression; or npz, csv or images");
-  a.optional_positional("PATH", first, "with npz, csv and images, the archive, the table, or the folder of images");
+      "completes and checks it: an example, a config for data of your own, or one that trains a model of transformers "
+      "or torchvision further; without NAME, lists the examples.");
+  a.optional_positional("NAME", name, "an example, such as linear_regression; or npz, csv, images, hf or torchvision");
+  a.optional_positional("PATH", first,
+                        "with npz, csv and images, the archive, the table, or the folder of images; with hf, a folder "
+                        "that transformers wrote; with torchvision, a file of safetensors with a ResNet");
   a.optional_positional("FILE", second,
                         "the path of the config; default NAME.yaml, or for data STEM.yaml, named after it. An existing "
                         "config is not replaced");
   a.list("--target", "COLUMN", targets,
          "with csv, the column to predict; default the last one, or one that is called target, label, class or so; may "
          "be repeated, for columns of 0 and 1 that are several labels, or of several numbers");
-  std::vector<std::string> kinds{"npz", "csv", "images"};
+  a.text("--data", "PATH", data,
+         "with hf and torchvision, what to train on: texts, or a folder of images with a folder for each class");
+  std::vector<std::string> kinds{"npz", "csv", "images", "hf", "torchvision"};
   for (const Example& example : examples()) kinds.emplace_back(example.name);
   a.complete("NAME", {Values::Kind::words, std::move(kinds)});
   a.footer(
       "  pmaptrain init cnn my_cnn.yaml\n  pmaptrain init csv data/houses.csv     # writes houses.yaml\n"
-      "  pmaptrain init csv data/houses.csv --target price\n");
+      "  pmaptrain init csv data/houses.csv --target price\n"
+      "  pmaptrain init hf models/gpt2 --data texts.txt\n");
   if (!a.parse(arguments, streams)) return 0;
   if (!targets.empty() && name != "csv") {
     fail_option("--target", targets.front(), "only a table has columns to predict",
                 "pmaptrain init csv PATH --target COLUMN");
+  }
+  const std::optional<Pretrained> pretrained = pretrained_kind(name.value_or(""));
+  if (data && !pretrained) {
+    fail_option("--data", *data, "only a model that is trained further takes data beside it",
+                "pmaptrain init hf DIR --data PATH");
+  }
+  if (pretrained) {
+    write_pretrained(*pretrained, *name, first, second, data, streams);
+    return 0;
   }
   if (!name) {
     streams.out << for_reader(list(display::text_columns(streams.out_fd)), streams);
@@ -192,7 +244,7 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   const std::optional<Hint> hint = hint_for("source", *name);
   fail_usage("there is no example '" + *name + "'",
              hint && !hint->is_supported() ? hint->help
-             : near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images"
+             : near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images; for a model: hf, torchvision"
                             : "did you mean '" + near + "'?");
 }
 

@@ -13,6 +13,7 @@
 #include "core/data/tables/csv_source.h"
 #include "core/exports/merged.h"
 #include "core/model/layout.h"
+#include "core/model/other_names.h"
 #include "core/onnx/file.h"
 #include "core/setup/options.h"
 
@@ -48,28 +49,39 @@ Json columns_of(const data::Encoding& encoding) {
   return columns;
 }
 
-// The arrays that PyTorch has for several parameters. Of two that are added, the second is zeros where no parameter is
+// The arrays that a layout has for several parameters. Of two that are added, the second is zeros where no parameter is
 // stored there itself.
 run::Tensors arrays_of_several(const TrainedModel& trained, model::ParameterLayout layout) {
-  run::Tensors wholes;
-  if (layout != model::ParameterLayout::torch) return wholes;
+  run::Tensors arrays;
   for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
-    const model::Parameter& parameter = trained.model.parameters[i];
-    const model::TorchParameter& torch = parameter.torch;
-    if (torch.whole.empty()) continue;
-    const model::StoredParameter stored = model::stored(parameter, layout);
-    const std::vector<std::byte> part = model::to_stored(stored, trained.parameters[i], sizeof(float));
-    for (const std::string& name : {torch.whole, torch.added}) {
-      if (name.empty() || wholes.contains(name)) continue;
-      run::Tensor& whole = wholes[name];
-      whole.shape = stored.shape;
-      whole.shape.front() *= torch.parts;
-      whole.bytes.resize(part.size() * static_cast<std::size_t>(torch.parts));
+    const model::StoredParameter stored = model::stored(trained.model.parameters[i], layout);
+    if (!stored.is_part()) continue;
+    for (const std::string& name : {stored.name, stored.added}) {
+      if (name.empty() || arrays.contains(name)) continue;
+      run::Tensor& array = arrays[name];
+      array.shape = stored.array_shape();
+      array.bytes.resize(static_cast<std::size_t>(numel(array.shape)) * sizeof(float));
     }
-    const auto at = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(torch.part) * part.size());
-    std::copy(part.begin(), part.end(), wholes[torch.whole].bytes.begin() + at);
+    model::to_stored(stored, trained.parameters[i], sizeof(float), arrays[stored.name].bytes);
   }
-  return wholes;
+  return arrays;
+}
+
+// Whether the layout has names for all parameters of the model.
+void check_names(const model::Model& model, model::ParameterLayout layout) {
+  if (!model::has_other_names(layout)) return;
+  std::vector<std::string> others;
+  for (const model::Parameter& parameter : model.parameters) {
+    if (model::find_other_name(layout, parameter.name) == nullptr) others.push_back("'" + parameter.name + "'");
+  }
+  if (others.empty()) return;
+  constexpr std::size_t most = 4;
+  const bool all = others.size() == model.parameters.size();
+  if (others.size() > most) others.erase(others.begin() + most, others.end());
+  fail_usage(fmt::format("the layout {} has no name for {}{}", declare::word_of(layout), join(others, ", "),
+                         others.size() == most ? " and others" : ""),
+             all ? "it is that of models whose config pmaptrain init wrote; --layout torch takes any model"
+                 : "it has those of the layers that pmaptrain init writes; --layout torch takes any model");
 }
 
 }  // namespace
@@ -82,6 +94,7 @@ Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_
     models_.push_back(trained_model(spec::member_spec(loaded.spec, member), member));
   }
   if (request.format == ExportFormat::onnx) make_graph(loaded);
+  else check_names(models_.front().model, request.layout);
 }
 
 TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const {
@@ -119,10 +132,10 @@ void Exporter::make_graph(const spec::Loaded& loaded) {
 void Exporter::write_parameters(run::ByteSink& sink) const {
   const TrainedModel& trained = models_.front();
   const data::Encoding& encoding = found_.trained.state.encoding;
-  const bool torch = request_.layout == model::ParameterLayout::torch;
+  const bool flax = request_.layout == model::ParameterLayout::flax;
   std::vector<run::TensorView> tensors;
   std::map<std::string, std::pair<model::StoredParameter, std::span<const std::byte>>> sources;
-  std::map<std::string, run::Tensor> wholes = arrays_of_several(trained, request_.layout);
+  const run::Tensors wholes = arrays_of_several(trained, request_.layout);
   tensors.reserve(wholes.size() + trained.parameters.size());
   for (const auto& [name, whole] : wholes) tensors.push_back({name, whole.dtype, whole.shape, whole.bytes});
   for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
@@ -131,7 +144,7 @@ void Exporter::write_parameters(run::ByteSink& sink) const {
     tensors.push_back({stored.name, DType::f32, stored.shape, {}});
     sources.emplace(stored.name, std::pair(stored, trained.parameters[i]));
   }
-  std::map<std::string, std::string> metadata{{"format", torch ? "pt" : "flax"}, {"checkpoint", found_.checkpoint}};
+  std::map<std::string, std::string> metadata{{"format", flax ? "flax" : "pt"}, {"checkpoint", found_.checkpoint}};
   if (const auto& normalize = trained.model.normalize) {
     metadata["normalize_mean"] = json_text(Json(normalize->mean));
     metadata["normalize_std"] = json_text(Json(normalize->std));

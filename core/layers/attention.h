@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -16,16 +17,78 @@
 
 namespace pmaptrain::layers {
 
+// How Llama 3.1 and later turn slow pairs more slowly, for texts longer than those of the first training ("The Llama 3
+// Herd of Models", 2024).
+struct Llama3Scaling {
+  double factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0;
+  std::int64_t original_length = 8192;
+
+  // The angle of a position, of a pair that had `angle`.
+  double scaled(double angle) const {
+    const double turns = static_cast<double>(original_length) * angle / (2 * std::numbers::pi);
+    if (turns <= low_freq_factor) return angle / factor;
+    if (turns >= high_freq_factor) return angle;
+    const double kept = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
+    return kept * angle + (1 - kept) * angle / factor;
+  }
+
+  static Declaration<Llama3Scaling> keys() {
+    return declare::map<Llama3Scaling>(
+        field(&Llama3Scaling::factor, {.path = "factor",
+                                       .need = Need::required,
+                                       .low = 1,
+                                       .high = declare::unbounded,
+                                       .meaning = "Pairs that turn at most low_freq_factor times in original_length "
+                                                  "positions turn so many times more slowly.",
+                                       .example = "factor: 8.0"}),
+        field(&Llama3Scaling::low_freq_factor,
+              {.path = "low_freq_factor",
+               .low = 0,
+               .high = declare::unbounded,
+               .meaning = "Pairs that turn so often or less are slowed down by the whole factor.",
+               .example = "low_freq_factor: 1.0"}),
+        field(&Llama3Scaling::high_freq_factor,
+              {.path = "high_freq_factor",
+               .low = 0,
+               .high = declare::unbounded,
+               .meaning = "Pairs that turn so often or more stay as they are; those between by parts.",
+               .example = "high_freq_factor: 4.0"}),
+        field(&Llama3Scaling::original_length, {.path = "original_length",
+                                                .low = 1,
+                                                .high = declare::unbounded,
+                                                .meaning = "The number of positions of the first training.",
+                                                .example = "original_length: 8192"}));
+  }
+};
+
+struct RotaryScaling {
+  std::optional<Llama3Scaling> llama3 = {};  // there is no other
+
+  static Declaration<RotaryScaling> keys() {
+    return declare::map<RotaryScaling>(
+        field(&RotaryScaling::llama3, {.path = "llama3",
+                                       .need = Need::required,
+                                       .meaning = "As Llama 3.1 and later models, rope_type: llama3 of transformers.",
+                                       .example = "llama3: {factor: 8.0}"}));
+  }
+};
+
 // What turns pairs of features by their position.
 struct Rotary {
   double base = 10000.0;
+  std::optional<RotaryScaling> scaling = {};
 
   static Declaration<Rotary> keys() {
     return declare::map<Rotary>(field(&Rotary::base, {.path = "base",
                                                       .low = 1,
                                                       .high = declare::unbounded,
                                                       .meaning = "Pair i of D / 2 turns by position / base^(2 i / D).",
-                                                      .example = "base: 500000.0"}));
+                                                      .example = "base: 500000.0"}),
+                                field(&Rotary::scaling, {.path = "scaling",
+                                                         .words = {"none"},
+                                                         .meaning = "Slows down the pairs that turn slowly.",
+                                                         .example = "scaling: {llama3: {factor: 8.0}}",
+                                                         .fallback_text = "none"}));
   }
 };
 
@@ -124,11 +187,12 @@ struct Places {
   }
 };
 
-// What turns features i and i + D / 2 of position t: angle t / base^(2 i / D).
+// What turns features i and i + D / 2 of position t, of which the angle is t / base^(2 i / D) where nothing scales it.
 inline std::vector<double> frequencies(const Rotary& rotary, std::int64_t size) {
   std::vector<double> each;
   for (std::int64_t i = 0; i < size / 2; ++i) {
-    each.push_back(std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+    const double angle = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+    each.push_back(rotary.scaling ? rotary.scaling->llama3->scaled(angle) : angle);
   }
   return each;
 }

@@ -5,37 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/wildcards.h"
+#include "core/model/element_walk.h"
+#include "core/model/other_names.h"
+
 namespace pmaptrain::model {
 namespace {
-
-// An array of this shape with its dimensions in the order `axes`, and backwards along those that are `reversed`.
-std::vector<std::byte> permuted(std::span<const std::byte> elements, const Shape& shape,
-                                const std::vector<std::int64_t>& axes, const std::vector<bool>& reversed,
-                                std::size_t element_bytes) {
-  const std::size_t rank = axes.size();
-  std::vector<std::size_t> strides(rank, element_bytes);  // of the operand
-  for (std::size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * static_cast<std::size_t>(shape[d]);
-  std::vector<std::byte> result(elements.size());
-  std::vector<std::int64_t> index(rank, 0);  // in the result
-  std::size_t from = 0;
-  // Steps backwards wrap around, as unsigned numbers do.
-  for (std::size_t d = 0; d < rank; ++d) {
-    if (!reversed[d]) continue;
-    from += strides[d] * static_cast<std::size_t>(shape[d] - 1);
-    strides[d] = std::size_t{0} - strides[d];
-  }
-  for (std::size_t at = 0; at < result.size(); at += element_bytes) {
-    std::memcpy(result.data() + at, elements.data() + from, element_bytes);
-    for (std::size_t d = rank; d-- > 0;) {
-      const auto axis = static_cast<std::size_t>(axes[d]);
-      from += strides[axis];
-      if (++index[d] < shape[axis]) break;
-      from -= strides[axis] * static_cast<std::size_t>(shape[axis]);
-      index[d] = 0;
-    }
-  }
-  return result;
-}
 
 std::vector<std::int64_t> in_order(std::size_t rank) {
   std::vector<std::int64_t> axes(rank);
@@ -47,26 +22,45 @@ std::vector<std::int64_t> in_order(std::size_t rank) {
 
 bool StoredParameter::is_reordered() const { return axes != in_order(axes.size()) || reversed > 0; }
 
+Shape StoredParameter::array_shape() const {
+  Shape whole = shape;
+  if (is_part()) whole[along] *= parts;
+  return whole;
+}
+
 StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::optional<bool> transposed) {
-  const bool torch = layout == ParameterLayout::torch;
+  const bool flax = layout == ParameterLayout::flax;
+  const TorchParameter& torch = parameter.torch;
+  const OtherName* const other = has_other_names(layout) ? find_other_name(layout, parameter.name) : nullptr;
+  const bool transposes =
+      has_other_names(layout) ? other_names(layout).transposes || other == nullptr || other->is_linear : !flax;
   const auto dot = static_cast<std::ptrdiff_t>(parameter.name.rfind('.') + 1);
   StoredParameter found{parameter.name, {}, parameter.shape, in_order(parameter.shape.size())};
-  if (torch && !parameter.torch.whole.empty()) {
-    found.name = parameter.torch.whole;
-  } else if (torch && !parameter.torch.field.empty()) {
-    found.name.replace(found.name.begin() + dot, found.name.end(), parameter.torch.field);
+  if (other != nullptr) {
+    found.name = with_wildcards(other->theirs, *wildcards(other->ours, parameter.name));
+    found.part = other->part;
+    found.parts = other->parts;
+    found.shape.assign(other->ones, 1);
+  } else if (!flax && !torch.whole.empty()) {
+    found.name = torch.whole;
+    found.added = torch.added;
+    found.part = torch.part;
+    found.parts = torch.parts;
+  } else if (!flax && !torch.field.empty()) {
+    found.name.replace(found.name.begin() + dot, found.name.end(), torch.field);
   }
-  if (transposed.value_or(torch) && !parameter.torch.axes.empty()) found.axes = parameter.torch.axes;
-  if (torch) found.reversed = parameter.torch.reversed;
+  if (transposed.value_or(transposes) && !torch.axes.empty()) found.axes = torch.axes;
+  if (!flax) found.reversed = torch.reversed;
   for (const std::int64_t axis : found.axes) {
     const std::int64_t size = parameter.shape[static_cast<std::size_t>(axis)];
-    if (torch && parameter.torch.merged && axis == *parameter.torch.merged + 1) {
+    if (!flax && torch.merged && axis == *torch.merged + 1) {
       found.shape.back() *= size;  // its two dimensions are neighbours there too
     } else {
       found.shape.push_back(size);
     }
   }
-  if (!torch || parameter.image.empty()) return found;
+  if (other != nullptr && found.is_part()) found.along = found.shape.size() - 1;
+  if (flax || parameter.image.empty()) return found;
   // The first dimension becomes three: those of the image.
   found.view.erase(found.view.begin());
   found.view.insert(found.view.begin(), parameter.image.begin(), parameter.image.end());
@@ -81,24 +75,55 @@ StoredParameter stored(const Parameter& parameter, ParameterLayout layout, std::
   return found;
 }
 
-std::vector<std::byte> to_stored(const StoredParameter& stored, std::span<const std::byte> elements,
-                                 std::size_t element_bytes) {
-  std::vector<bool> reversed(stored.axes.size(), false);
-  std::fill_n(reversed.begin(), stored.reversed, true);
-  return permuted(elements, stored.view, stored.axes, reversed, element_bytes);
+Placement placement(const StoredParameter& stored) {
+  // Dimensions of the array, or of what it has in their place, from the last on. A range along a dimension of the array
+  // is one along the first of the view's dimensions that the array has there.
+  Placement placed{0, std::vector<std::int64_t>(stored.view.size(), 0)};
+  std::int64_t stride = 1, range = 1;  // range: the elements of a range from one index of the dimension before to the next
+  for (std::size_t d = stored.shape.size(); d-- > stored.along;) range *= stored.shape[d];
+  for (std::size_t i = stored.axes.size(); i-- > 0;) {
+    const auto axis = static_cast<std::size_t>(stored.axes[i]);
+    placed.strides[axis] = stride;
+    stride *= stored.view[axis];
+    if (stored.is_part() && stride == range) {
+      placed.first = stored.part * range;
+      stride *= stored.parts;
+    }
+  }
+  for (std::size_t axis = 0; axis < stored.reversed; ++axis) {
+    placed.first += (stored.view[axis] - 1) * placed.strides[axis];
+    placed.strides[axis] = -placed.strides[axis];
+  }
+  return placed;
 }
 
-std::vector<std::byte> from_stored(const StoredParameter& stored, std::span<const std::byte> elements,
-                                   std::size_t element_bytes) {
-  Shape shape;
-  std::vector<std::int64_t> axes(stored.axes.size());
-  std::vector<bool> reversed;
-  for (std::size_t d = 0; d < stored.axes.size(); ++d) {
-    reversed.push_back(stored.axes[d] < static_cast<std::int64_t>(stored.reversed));
-    shape.push_back(stored.view[static_cast<std::size_t>(stored.axes[d])]);
-    axes[static_cast<std::size_t>(stored.axes[d])] = static_cast<std::int64_t>(d);
+void to_stored(const StoredParameter& stored, std::span<const std::byte> elements, std::size_t element_bytes,
+               std::span<std::byte> array) {
+  const ElementWalk walk(stored);
+  for (std::size_t task = 0; task < walk.tasks(); ++task) {
+    walk.run(task, [&](std::size_t element, std::size_t place) {
+      std::memcpy(array.data() + place * element_bytes, elements.data() + element * element_bytes, element_bytes);
+    });
   }
-  return permuted(elements, shape, axes, reversed, element_bytes);
+}
+
+std::vector<std::byte> to_stored(const StoredParameter& stored, std::span<const std::byte> elements,
+                                 std::size_t element_bytes) {
+  std::vector<std::byte> array(static_cast<std::size_t>(numel(stored.array_shape())) * element_bytes);
+  to_stored(stored, elements, element_bytes, array);
+  return array;
+}
+
+std::vector<std::byte> from_stored(const StoredParameter& stored, std::span<const std::byte> array,
+                                   std::size_t element_bytes) {
+  std::vector<std::byte> elements(static_cast<std::size_t>(numel(stored.view)) * element_bytes);
+  const ElementWalk walk(stored);
+  for (std::size_t task = 0; task < walk.tasks(); ++task) {
+    walk.run(task, [&](std::size_t element, std::size_t place) {
+      std::memcpy(elements.data() + element * element_bytes, array.data() + place * element_bytes, element_bytes);
+    });
+  }
+  return elements;
 }
 
 }  // namespace pmaptrain::model

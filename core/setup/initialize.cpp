@@ -6,11 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <future>
 
-#include "core/base/machine.h"
 #include "core/base/philox.h"
-#include "core/base/signals.h"
 #include "core/base/text.h"
 #include "core/data/arrays/array.h"
 #include "core/kernel/vector_normal.h"
@@ -21,32 +18,18 @@
 #include "core/setup/initial/names.h"
 #include "core/setup/initial/orthogonal.h"
 #include "core/setup/initial/patterns.h"
+#include "core/setup/initial/ranges.h"
 #include "core/setup/initial/word_vectors.h"
 
 namespace pmaptrain::setup {
 namespace {
 
-// Calls f(begin, end) for ranges that cover 0 to `count`, each on its own thread if there are many elements.
-template <class F>
-void for_ranges(std::size_t count, const F& f) {
-  constexpr std::size_t least = 1 << 15;  // takes much longer than starting a thread
-  static const auto cores = static_cast<std::size_t>(allowed_cores());
-  const std::size_t ranges = std::clamp<std::size_t>(count / least, 1, cores);
-  std::vector<std::future<void>> others;
-  const BlockSignals blocked;
-  for (std::size_t i = 1; i < ranges; ++i) {
-    // If no thread can be started, the function runs on this thread.
-    others.push_back(std::async(std::launch::async | std::launch::deferred,
-                                [&f, i, count, ranges] { f(i * count / ranges, (i + 1) * count / ranges); }));
-  }
-  f(0, count / ranges);
-  for (std::future<void>& other : others) other.get();
-}
+constexpr std::size_t least_elements = 1 << 15;  // of a thread: takes much longer than starting one
 
 template <class Get>
 void fill(std::span<std::byte> bytes, DType dtype, Get get) {
   dispatch_floating(dtype, [&]<class T>() {
-    for_ranges(bytes.size() / sizeof(T), [&](std::size_t begin, std::size_t end) {
+    for_ranges(bytes.size() / sizeof(T), least_elements, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const T value = static_cast<T>(get(i));
         std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
@@ -60,7 +43,7 @@ void fill_normal(std::span<std::byte> bytes, DType dtype, PhiloxKey key, double 
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
   if (dtype == DType::f32) {
     auto* const values = reinterpret_cast<float*>(bytes.data());
-    for_ranges(bytes.size() / sizeof(float), [&](std::size_t begin, std::size_t end) {
+    for_ranges(bytes.size() / sizeof(float), least_elements, [&](std::size_t begin, std::size_t end) {
       vector_truncated_normals(key, first + begin, end - begin, scale, values + begin);
     });
     return;
@@ -147,7 +130,7 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   if (!spec.initial_from) return;
   InitialFile found = opened != nullptr ? *opened : open_initial_file(spec);
   file_ = std::move(found.file);
-  widened_ = std::move(found.widened);
+  shards_ = std::move(found.shards);
   run_ = std::move(found.run);
   is_checkpoint_of_run_ = found.state.has_value();
   vectors_ = std::move(found.vectors);
@@ -155,21 +138,28 @@ InitialValues::InitialValues(const model::Model& model, const spec::ModelSpec& s
   if (spec.initial_from->checkpoint == "best") best_ = std::move(found.state);
   try {
     in_file_as_ = rename_tensors(file_.tensors, model, *spec.initial_from, file_.path);
-    if (is_torch()) divide_arrays(file_.tensors, model, in_file_as_, widened_);
-    if (!is_checkpoint_of_run_ && !is_torch()) file_.members = leading_dimension(model, file_.tensors);
+    if (!is_flax()) name_ranges(file_.tensors, model, *spec.initial_from, in_file_as_, added_);
+    if (!is_checkpoint_of_run_ && is_flax()) file_.members = leading_dimension(model, file_.tensors);
     choose_member(membership);
-    file_.file.check_intact();
+    check_intact();
   } catch (const Error& error) {
     data::throw_at(spec.init_place, error);
   }
   check_patterns();
   for (const run::TensorView& tensor : file_.tensors) {
-    if (is_taken(*spec.initial_from, tensor.name)) in_file_.emplace(tensor.name, tensor);
+    if (!is_taken(*spec.initial_from, tensor.name)) continue;
+    FileArray& array = in_file_[tensor.name] = {tensor};
+    if (const auto other = added_.find(tensor.name); other != added_.end()) array.added = other->second;
   }
   check_tensors();
 }
 
-bool InitialValues::is_torch() const { return spec_.initial_from->layout == model::ParameterLayout::torch; }
+bool InitialValues::is_flax() const { return spec_.initial_from->layout == model::ParameterLayout::flax; }
+
+void InitialValues::check_intact() const {
+  file_.file.check_intact();
+  for (const data::Bytes& shard : shards_) shard.check_intact();
+}
 
 model::StoredParameter InitialValues::stored(const model::Parameter& parameter) const {
   const auto& transpose = spec_.initial_from->transpose;
@@ -264,14 +254,14 @@ void InitialValues::check_tensors() {
     names.push_back(parameter.name);
   }
   Mismatches found;
-  for (const auto& [name, tensor] : in_file_) {
+  for (const auto& [name, from] : in_file_) {
     const auto entry = parameters.find(name);
     if (entry == parameters.end()) {
       // PyTorch's batch norms count their batches, which no norm here does.
-      if (!is_torch() || !name.ends_with(".num_batches_tracked")) others.push_back(name);
+      if (is_flax() || !name.ends_with(".num_batches_tracked")) others.push_back(name);
       continue;
     }
-    check_tensor(*entry->second, tensor, found);
+    check_tensor(*entry->second, from.array, found);
     parameters.erase(entry);
   }
   std::erase_if(parameters, [](const auto& entry) { return entry.second->is_state; });  // these begin at 0 and 1
@@ -280,10 +270,10 @@ void InitialValues::check_tensors() {
     std::vector<std::string> tensors;
     std::map<std::string, Shape> missing, unknown;
     for (const auto& [name, parameter] : parameters) missing[name] = stored(*parameter).shape;
-    for (const std::string& name : others) unknown[name] = in_file_.at(name).shape;
+    for (const std::string& name : others) unknown[name] = in_file_.at(name).array.shape;
     renamed = renaming(missing, unknown);
     for (const std::string& name : others) {
-      const run::TensorView& tensor = in_file_.at(name);
+      const run::TensorView& tensor = in_file_.at(name).array;
       tensors.push_back(shown_name(name) + " " + shown(tensor.dtype, tensor.shape));
     }
     const bool one = others.size() == 1;
@@ -377,20 +367,22 @@ void InitialValues::check_takes_any() const {
 }
 
 std::string InitialValues::torch_help() const {
-  return is_checkpoint_of_run_ || is_torch() ? "" : names_of_torch_help(file_.tensors, model_);
+  return is_checkpoint_of_run_ || !is_flax() ? "" : names_of_torch_help(file_.tensors, model_);
 }
 
 void InitialValues::check_tensor(const model::Parameter& parameter, const run::TensorView& tensor,
                                  Mismatches& found) const {
   const model::StoredParameter expected = stored(parameter);
-  if (tensor.shape == expected.shape && is_floating(tensor.dtype)) return;
+  if (tensor.shape == expected.array_shape() && is_floating(tensor.dtype)) return;
+  if (expected.is_part()) return check_array(expected, tensor, found);
   const bool is_changed = expected.shape != parameter.shape;
+  const bool is_torch = spec_.initial_from->layout == model::ParameterLayout::torch;
   const model::StoredParameter otherwise = model::stored(parameter, model::ParameterLayout::flax, !is_changed);
-  const bool would_fit = tensor.shape == otherwise.shape && is_floating(tensor.dtype);
+  const bool would_fit = (is_flax() || is_torch) && tensor.shape == otherwise.shape && is_floating(tensor.dtype);
   std::string help;
-  if (would_fit && !is_changed && !is_torch()) {
+  if (would_fit && !is_changed && is_flax()) {
     help = "layout: torch reads kernels as PyTorch stores them";
-  } else if (would_fit && is_torch() && !spec_.initial_from->transpose) {
+  } else if (would_fit && is_torch && !spec_.initial_from->transpose) {
     help =
         "layout: flax reads kernels as they are in Flax and in runs; or init.from.transpose lists the parameters that "
         "the file has transposed";
@@ -398,31 +390,37 @@ void InitialValues::check_tensor(const model::Parameter& parameter, const run::T
     help = "init.from.transpose lists the parameters that the file has transposed";
   }
   found.help_leaves_out = found.help_leaves_out && help.empty();
-  found.add(
-      fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name), shown(tensor.dtype, tensor.shape),
-                  shown(model_.dtype, parameter.shape), is_changed ? ", transposed " + to_string(expected.shape) : ""),
-      help.empty() ? "change the layer's sizes" : help, {parameter.name});
+  found.add(fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name),
+                        shown(tensor.dtype, tensor.shape), shown(model_.dtype, parameter.shape),
+                        is_changed ? fmt::format(", {} {}", expected.is_reordered() ? "transposed" : "in a file",
+                                                 to_string(expected.shape))
+                                   : ""),
+            help.empty() ? "change the layer's sizes" : help, {parameter.name});
 }
 
-// Converts a tensor of the file to the parameter's type. The values must be finite in that type.
-void InitialValues::convert(const model::Parameter& parameter, const run::TensorView& tensor,
-                            std::span<std::byte> into) const {
+// Tells once that an array of several parameters has another shape.
+void InitialValues::check_array(const model::StoredParameter& part, const run::TensorView& tensor,
+                                Mismatches& found) const {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : model_.parameters) {
+    if (in_file_.contains(parameter.name) && stored(parameter).name == part.name) names.push_back(parameter.name);
+  }
+  if (tensor.name != names.front()) return;
+  found.add(fmt::format("has '{}', the parameters {}, as {}; together they are {}", in_file_as_.at(tensor.name),
+                        some_of(names), shown(tensor.dtype, tensor.shape), shown(model_.dtype, part.array_shape())),
+            "change the layer's sizes", names);
+}
+
+// Converts what the file has of a parameter to its type. The values must be finite in that type.
+void InitialValues::convert(const model::Parameter& parameter, const FileArray& from, std::span<std::byte> into) const {
   const model::StoredParameter order = stored(parameter);
-  std::vector<std::byte> reordered;
-  if (order.is_reordered()) reordered = model::from_stored(order, tensor.bytes, size_of(tensor.dtype));
-  const std::byte* const elements = order.is_reordered() ? reordered.data() : tensor.bytes.data();
-  dispatch_floating(tensor.dtype, [&]<class T>() {
-    fill(into, model_.dtype, [&](std::size_t i) {
-      T value;
-      std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
-      const bool fits = model_.dtype != DType::f32 || std::isfinite(static_cast<float>(value));
-      if (std::isfinite(value) && fits) return value;
-      const Shape index = data::index_of(static_cast<std::int64_t>(i), parameter.shape);
-      refuse("has " + exact(value) + " in '" + parameter.name + "' at " + to_string(index) +
-                 (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
-             "give every parameter finite numbers of at most about 3.4e38");
-    });
-  });
+  const std::optional<std::size_t> refused = read_elements(order, from, model_.dtype, into);
+  if (!refused) return;
+  const double value = element_of(order, from, *refused);
+  const Shape index = data::index_of(static_cast<std::int64_t>(*refused), parameter.shape);
+  refuse("has " + exact(value) + " in '" + parameter.name + "' at " + to_string(index) +
+             (std::isfinite(value) ? ", which float32 cannot hold" : ", where a run cannot begin"),
+         "give every parameter finite numbers of at most about 3.4e38");
 }
 
 std::vector<std::byte> InitialValues::of(const model::Parameter& parameter) const {
@@ -450,7 +448,7 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
   }
   convert(parameter, found->second, into);
   try {
-    file_.file.check_intact();
+    check_intact();
   } catch (const Error& error) {
     data::throw_at(spec_.init_place, error);
   }
@@ -488,7 +486,7 @@ std::string InitialValues::note() const {
   if (!anew.empty()) text += "; running statistics that begin at mean 0 and var 1: " + some_of(anew);
   for (const run::TensorView& tensor : file_.tensors) {
     if (in_file_.contains(tensor.name)) continue;
-    if (is_torch() && tensor.name.ends_with(".num_batches_tracked")) continue;
+    if (!is_flax() && tensor.name.ends_with(".num_batches_tracked")) continue;
     const auto name = in_file_as_.find(tensor.name);
     ignored.push_back(name == in_file_as_.end() ? tensor.name : name->second);
   }

@@ -14,6 +14,7 @@
 #include "core/model/model.h"
 #include "core/run/checkpoint.h"
 #include "core/run/files/safetensors.h"
+#include "core/setup/initial/elements.h"
 #include "core/setup/initial/file.h"
 #include "core/setup/setup.h"
 
@@ -78,25 +79,28 @@ class InitialValues {
   void check_takes_any() const;
   void check_tensor(const model::Parameter& parameter, const run::TensorView& tensor, Mismatches& found) const;
   std::string torch_help() const;
-  bool is_torch() const;
+  void check_array(const model::StoredParameter& part, const run::TensorView& tensor, Mismatches& found) const;
+  void check_intact() const;
+  bool is_flax() const;
   // How the file has the parameter.
   model::StoredParameter stored(const model::Parameter& parameter) const;
   std::string shown_name(const std::string& name) const;
   [[noreturn]] void refuse(std::string message, std::string help) const;
-  void convert(const model::Parameter& parameter, const run::TensorView& tensor, std::span<std::byte> into) const;
+  void convert(const model::Parameter& parameter, const FileArray& from, std::span<std::byte> into) const;
 
   const model::Model& model_;
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   run::CheckpointFile file_;
   bool is_checkpoint_of_run_ = false;               // whether the file is a checkpoint of a run
-  std::vector<data::Bytes> widened_;                // as in InitialFile, and sums of two of its arrays
+  std::vector<data::Bytes> shards_;                 // as in InitialFile
   std::optional<InitialRun> run_;                   // as there
   std::shared_ptr<const WordVectors> vectors_;      // as there
   std::map<std::string, std::string> in_file_as_;   // the names in the file of renamed tensors, by their new names
   std::optional<run::RunState> best_;               // the state beside the file, if that is checkpoints/best
   std::string whose_;                               // for note(): which members of an ensemble's file are used
-  std::map<std::string, run::TensorView> in_file_;  // the tensors that are used
+  std::map<std::string, run::TensorView> added_;    // arrays of the file that are added to those of parameters
+  std::map<std::string, FileArray> in_file_;        // what is used, by the names of parameters
 };
 
 // Opens model.init.from for a setup whose data and model are known, where it is a file with vectors of words. Throws

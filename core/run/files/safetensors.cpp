@@ -61,8 +61,10 @@ struct TensorPlace {
   std::uint64_t element_bytes() const { return is_half ? sizeof(std::uint16_t) : size_of(dtype); }
 };
 
+}  // namespace
+
 // An f16 has 5 bits of exponent and 10 of fraction.
-float widen(std::uint16_t half) {
+float widened(std::uint16_t half) {
   const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
   const std::uint32_t exponent = half >> 10 & 0x1FU, fraction = half & 0x3FFU;
   if (exponent == 0) {  // zero or subnormal: a multiple of 2^-24
@@ -73,23 +75,12 @@ float widen(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-data::Bytes widen(std::span<const std::byte> halves, const std::string& name) {
-  const std::size_t count = halves.size() / sizeof(std::uint16_t);
-  const Memory memory = allocate(count * sizeof(float), "tensor '" + name + "' as f32");
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, halves.data() + i * sizeof half, sizeof half);
-    const float value = widen(half);
-    std::memcpy(memory.view.data() + i * sizeof value, &value, sizeof value);
-  }
-  return {memory.owner, memory.view};
-}
+namespace {
 
 class Reader {
  public:
-  // `widened` is null where f16 is not read.
-  Reader(const data::Bytes& file, const std::string& path, std::vector<data::Bytes>* widened)
-      : path_(path), file_(file), widened_(widened) {}
+  Reader(const data::Bytes& file, const std::string& path, bool takes_halves)
+      : path_(path), file_(file), takes_halves_(takes_halves) {}
 
   std::vector<TensorView> read() {
     const std::span<const std::byte> text = header();
@@ -99,9 +90,8 @@ class Reader {
     std::vector<TensorView> tensors;
     tensors.reserve(places.size());
     for (const TensorPlace& place : places) {
-      std::span<const std::byte> bytes = data.subspan(place.begin, place.end - place.begin);
-      if (place.is_half) bytes = widened_->emplace_back(widen(bytes, place.name)).view();
-      tensors.push_back({place.name, place.dtype, place.shape, bytes});
+      tensors.push_back({place.name, place.dtype, place.shape, data.subspan(place.begin, place.end - place.begin),
+                         place.is_half});
     }
     return tensors;
   }
@@ -224,7 +214,7 @@ class Reader {
       bad("lacks 'dtype', 'shape' or 'data_offsets'");
     }
     TensorPlace place{name, DType::f32, {}, 0, 0};
-    place.is_half = widened_ != nullptr && entry["dtype"] == half_name;
+    place.is_half = takes_halves_ && entry["dtype"] == half_name;
     if (!place.is_half) place.dtype = dtype_of(name, entry["dtype"]);
     if (!entry["shape"].is_array()) bad("has a 'shape' that is not a list of sizes");
     std::uint64_t bytes = place.element_bytes();
@@ -264,29 +254,28 @@ class Reader {
       if (name_of(dtype) == text) return dtype;
       known.emplace_back(name_of(dtype));
     }
-    if (widened_ != nullptr) known.emplace_back(half_name);
+    if (takes_halves_) known.emplace_back(half_name);
     fail_data(fmt::format("tensor '{}' of '{}' has element type '{}', which is not read", name, path_, text),
               "expected one of " + join(known, ", ") + "; convert it before saving");
   }
 
   const std::string& path_;
   const data::Bytes& file_;
-  std::vector<data::Bytes>* widened_;
+  bool takes_halves_;
 };
 
 }  // namespace
 
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path) {
-  return Reader(file, path, nullptr).read();
+  return Reader(file, path, false).read();
 }
 
-std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path,
-                                         std::vector<data::Bytes>& widened) {
-  return Reader(file, path, &widened).read();
+std::vector<TensorView> view_safetensors_with_halves(const data::Bytes& file, const std::string& path) {
+  return Reader(file, path, true).read();
 }
 
 std::map<std::string, std::string> safetensors_metadata(const data::Bytes& file, const std::string& path) {
-  return Reader(file, path, nullptr).metadata();
+  return Reader(file, path, true).metadata();
 }
 
 Tensors read_safetensors(const std::string& path) { return parse_safetensors(data::map_file(path), path); }

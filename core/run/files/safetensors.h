@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -31,15 +32,17 @@ struct TensorView {
   DType dtype = DType::f32;
   Shape shape;
   std::span<const std::byte> bytes;
+  bool is_half = false;  // of a file that may have them: the elements are f16, and f32 once they are widened
 };
+// An element of such a tensor.
+float widened(std::uint16_t half);
 
 // The tensors of a file, in the order of their data, as views of the file's bytes. Every size in the header is compared
 // with the size of the file before it is used. Throws Error (data) for a file that is truncated, damaged, or has an
 // unsupported element type; `path` is shown in messages. Call file.check_intact() after reading the elements.
 std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path);
-// The same of a file that may have elements of f16, which become f32: `widened` gets the memory of these tensors.
-std::vector<TensorView> view_safetensors(const data::Bytes& file, const std::string& path,
-                                         std::vector<data::Bytes>& widened);
+// The same of a file that may have elements of f16.
+std::vector<TensorView> view_safetensors_with_halves(const data::Bytes& file, const std::string& path);
 
 // Copies of all tensors of a file. Throws Error (data), also if the file does not exist.
 Tensors read_safetensors(const std::string& path);

@@ -20,10 +20,10 @@ struct InitialRun {
 
 struct WordVectors;
 
-// What model.init.from names: a file, or a checkpoint of a run.
+// What model.init.from names: a file, the files of a folder of transformers, or a checkpoint of a run.
 struct InitialFile {
   run::CheckpointFile file;
-  std::vector<data::Bytes> widened;            // elements of the file that were f16
+  std::vector<data::Bytes> shards;             // further files among which a model's tensors are divided
   std::optional<run::RunState> state;          // of the checkpoint
   std::optional<InitialRun> run;               // for messages, in process 0; none if the run's config cannot be read
   bool is_text = false;                        // the file has vectors of words,
@@ -31,7 +31,7 @@ struct InitialFile {
   // Closes the file, so that removing it frees space on the disk.
   void release() {
     file = {};
-    widened.clear();
+    shards.clear();
   }
 };
 // Opens it, in every process as process 0 has it. `spec` has an init.from. Throws Error at the key's place: data, or

@@ -49,7 +49,9 @@ std::optional<LayoutTold> layout_told(const TakenParameter& kernel, const std::s
 
 std::optional<OtherLayout> other_layout(const std::vector<TakenParameter>& taken, const spec::InitialFrom& from,
                                         const run::CheckpointFile& file) {
-  const TakenParameter* const square = from.transpose ? nullptr : square_kernel(taken);
+  // The names of one kind of model tell the layout themselves.
+  const bool is_told = from.transpose || model::has_other_names(from.layout);
+  const TakenParameter* const square = is_told ? nullptr : square_kernel(taken);
   if (square == nullptr) return std::nullopt;
   const auto told = layout_told(*square, run::safetensors_metadata(file.file, file.path)["format"]);
   if (!told || told->layout == from.layout) return std::nullopt;

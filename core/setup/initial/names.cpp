@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -12,42 +10,12 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/wildcards.h"
 #include "core/model/layout.h"
+#include "core/model/other_names.h"
 
 namespace pmaptrain::setup {
 namespace {
-
-// What each * of `pattern` stands for in `text`, the first ones as short as possible; none if it does not match.
-std::optional<std::vector<std::string_view>> parts_of(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) {
-    return pattern == text ? std::optional(std::vector<std::string_view>()) : std::nullopt;
-  }
-  if (!text.starts_with(pattern.substr(0, star)) || !matches(pattern, text)) return std::nullopt;
-  text.remove_prefix(star);
-  pattern.remove_prefix(star + 1);
-  for (std::size_t length = 0; length <= text.size(); ++length) {
-    auto rest = parts_of(pattern, text.substr(length));
-    if (!rest) continue;
-    rest->insert(rest->begin(), text.substr(0, length));
-    return rest;
-  }
-  return std::nullopt;
-}
-
-// `pattern` with these texts in place of its stars.
-std::string filled(std::string_view pattern, const std::vector<std::string_view>& parts) {
-  std::string text;
-  std::size_t next = 0;
-  for (const char c : pattern) {
-    if (c == '*') {
-      text += parts[next++];
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
 
 [[noreturn]] void refuse_rename(const spec::Rename& rename, std::string message, std::string help) {
   throw Error(ExitStatus::usage, Diagnostic{"config", rename.from.place, std::move(message), std::move(help), {}});
@@ -65,22 +33,25 @@ class Renamer {
   Renamer(const model::Model& model, const spec::InitialFrom& from) : from_(from) {
     for (const model::Parameter& parameter : model.parameters) {
       names_.push_back(parameter.name);
-      const std::string name = model::stored(parameter, from.layout).name;
-      const bool is_part = name == parameter.torch.whole;
-      parameters_[name] = is_part ? name : parameter.name;
-      if (is_part && !parameter.torch.added.empty()) parameters_[parameter.torch.added] = parameter.torch.added;
+      const model::StoredParameter stored = model::stored(parameter, from.layout);
+      for (const std::string& name : model::spellings(from.layout, stored.name)) {
+        parameters_[name] = stored.is_part() ? stored.name : parameter.name;
+      }
+      if (!stored.added.empty()) parameters_[stored.added] = stored.added;
     }
     for (const std::string& name : names_) parameters_[name] = name;
   }
+
+  bool knows(const std::string& name) const { return parameters_.contains(name); }
 
   std::string renamed(const std::string& name) {
     std::string given = name;
     for (std::size_t i = 0; i < from_.rename.size(); ++i) {
       const spec::Rename& rename = from_.rename[i];
-      const auto parts = parts_of(rename.from.text, name);
+      const auto parts = wildcards(rename.from.text, name);
       if (!parts) continue;
       used_.insert(i);
-      given = filled(rename.to, *parts);
+      given = with_wildcards(rename.to, *parts);
       const bool is_exact = rename.to.find('*') == std::string::npos;
       if (is_exact && !parameters_.contains(given)) refuse_name(rename, name, given);
       break;
@@ -121,26 +92,14 @@ class Renamer {
   std::set<std::size_t> used_;  // indices of the renames that have matched a tensor
 };
 
-data::Bytes sum_of_elements(const run::TensorView& a, const run::TensorView& b) {
-  auto sum = std::make_shared<std::vector<std::byte>>(a.bytes.size());
-  dispatch_floating(a.dtype, [&]<class T>() {
-    for (std::size_t at = 0; at < sum->size(); at += sizeof(T)) {
-      T x, y;
-      std::memcpy(&x, a.bytes.data() + at, sizeof(T));
-      std::memcpy(&y, b.bytes.data() + at, sizeof(T));
-      const T added = static_cast<T>(x + y);
-      std::memcpy(sum->data() + at, &added, sizeof(T));
-    }
-  });
-  const std::span<const std::byte> view = *sum;
-  return {std::move(sum), view};
-}
-
 }  // namespace
 
 std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& tensors, const model::Model& model,
                                                   const spec::InitialFrom& from, const std::string& path) {
   Renamer renamer(model, from);
+  std::erase_if(tensors, [&](const run::TensorView& tensor) {
+    return model::is_ignored(from.layout, tensor.name) && !renamer.knows(tensor.name);
+  });
   std::map<std::string, std::string> in_file;
   std::vector<std::string> names;
   for (run::TensorView& tensor : tensors) {
@@ -156,40 +115,31 @@ std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& 
   return in_file;
 }
 
-void divide_arrays(std::vector<run::TensorView>& tensors, const model::Model& model,
-                   std::map<std::string, std::string>& in_file, std::vector<data::Bytes>& sums) {
-  std::map<std::string, run::TensorView> whole;
-  for (const run::TensorView& tensor : tensors) whole.emplace(tensor.name, tensor);
-  std::vector<run::TensorView> parts;
-  std::set<std::string> divided;
+void name_ranges(std::vector<run::TensorView>& tensors, const model::Model& model, const spec::InitialFrom& from,
+                 std::map<std::string, std::string>& in_file, std::map<std::string, run::TensorView>& added) {
+  std::map<std::string, run::TensorView> arrays;
+  for (const run::TensorView& tensor : tensors) arrays.emplace(tensor.name, tensor);
+  std::set<std::string> taken;
   for (const model::Parameter& parameter : model.parameters) {
-    const model::TorchParameter& torch = parameter.torch;
-    const auto range_of = [&](const std::string& name) -> std::optional<run::TensorView> {
-      const auto found = whole.find(name);
-      if (found == whole.end()) return std::nullopt;
-      run::TensorView range{parameter.name, found->second.dtype, found->second.shape, found->second.bytes};
-      if (range.shape.empty() || range.shape.front() % torch.parts != 0) return std::nullopt;
-      range.shape.front() /= torch.parts;
-      const std::size_t size = range.bytes.size() / static_cast<std::size_t>(torch.parts);
-      range.bytes = range.bytes.subspan(static_cast<std::size_t>(torch.part) * size, size);
-      return range;
-    };
-    std::optional<run::TensorView> range = torch.whole.empty() ? std::nullopt : range_of(torch.whole);
-    if (range && !torch.added.empty()) {
-      const std::optional<run::TensorView> other = range_of(torch.added);
-      if (!other || other->dtype != range->dtype || other->shape != range->shape || !is_floating(range->dtype))
-        continue;
-      range->bytes = sums.emplace_back(sum_of_elements(*range, *other)).view();
-      divided.insert(torch.added);
+    const model::StoredParameter stored = model::stored(parameter, from.layout);
+    const auto found = arrays.find(stored.name);
+    if (!stored.is_part() || found == arrays.end()) continue;
+    run::TensorView array = found->second;
+    if (!stored.added.empty()) {
+      const auto other = arrays.find(stored.added);
+      const bool fits = other != arrays.end() && other->second.dtype == array.dtype &&
+                        other->second.is_half == array.is_half && other->second.shape == array.shape;
+      if (!fits || !is_floating(array.dtype)) continue;
+      added[parameter.name] = other->second;
+      taken.insert(stored.added);
     }
-    if (!range) continue;
-    divided.insert(torch.whole);
-    const auto renamed = in_file.find(torch.whole);
-    in_file[parameter.name] = renamed == in_file.end() ? torch.whole : renamed->second;
-    parts.push_back(*range);
+    taken.insert(stored.name);
+    const auto renamed = in_file.find(stored.name);
+    in_file[parameter.name] = renamed == in_file.end() ? stored.name : renamed->second;
+    array.name = parameter.name;
+    tensors.push_back(std::move(array));
   }
-  std::erase_if(tensors, [&](const run::TensorView& tensor) { return divided.contains(tensor.name); });
-  tensors.insert(tensors.end(), parts.begin(), parts.end());
+  std::erase_if(tensors, [&](const run::TensorView& tensor) { return taken.contains(tensor.name); });
 }
 
 }  // namespace pmaptrain::setup

@@ -16,7 +16,7 @@ static auto row(Tag<InitialFrom>) {
                                   .type = Type::path,
                                   .need = Need::required,
                                   .shorthand = true,
-                                  .meaning = "A safetensors file, or a run folder.",
+                                  .meaning = "A safetensors file, a run folder, or a folder that transformers wrote.",
                                   .example = "path: runs/cnn"}),
       option(&InitialFrom::checkpoint, {.path = "checkpoint",
                                         .type = Type::integer,
@@ -50,7 +50,8 @@ static auto row(Tag<InitialFrom>) {
            .meaning = "How the parameters are named and stored in a file. flax: as pmaptrain and Flax do, (in, out). "
                       "torch: as PyTorch does: kernels are named weight, (out, in) and (out, in, height, width), and "
                       "the inputs of a dense layer after an image that was flattened are in the order channels, "
-                      "height, width.",
+                      "height, width. hf_gpt2, hf_llama, hf_vit and torchvision_resnet: as transformers and torchvision "
+                      "name and store such a model, for the layers that pmaptrain init hf and init torchvision write.",
            .example = "layout: torch"}),
       option(
           &InitialFrom::rename,
@@ -65,7 +66,7 @@ static auto row(Tag<InitialFrom>) {
               .meaning = "Patterns of the names of the parameters that the file has transposed, in place of all that "
                          "layout has so.",
               .example = "transpose: [\"head.*\"]",
-              .fallback_text = "with layout: torch all kernels, with flax none"}));
+              .fallback_text = "what the layout stores so: with torch all kernels, with flax none"}));
 }
 
 static auto row(Tag<ModelSpec>) {
