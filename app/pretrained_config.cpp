@@ -119,8 +119,8 @@ class Writer {
     const bool speaks = model_.is_language_model();
     std::string out = fmt::format("# Trains a model of {} further. {}.\n#\n", shown_origin(), in_a_line(model_.what));
     out += "# `pmaptrain help KEY` describes a key, for example: pmaptrain help model.init.from\n\n";
-    out += "name: " + spec::print_text(name_) + "\nseed: 0\n\nmesh:\n  axes: {devices: 1}\n\ndata:\n  source:\n" +
-           source_;
+    out +=
+        "name: " + spec::print_text(name_) + "\nseed: 0\n\nmesh:\n  axes: {devices: 1}\n\ndata:\n  source:\n" + source_;
     out += fmt::format("  batch_size: {}\n", speaks ? 8 : 32);
     out += speaks ? "  remainder: drop\n" : "  remainder: mask\n";
     if (!speaks && !model_.mean.empty()) {
@@ -132,10 +132,10 @@ class Writer {
     out += fmt::format("      path: {}\n      layout: {}\n", shown(path_, path_), declare::word_of(model_.layout));
     const bool speaks_anew = speaks && !model_.has_head && model_.head.find("head") != std::string::npos;
     if (new_head_ || speaks_anew) {
-      out += commented("      exclude: [\"head.*\"]", new_head_ && model_.has_head
-                                                          ? fmt::format("a new head: the file's has {} classes",
-                                                                        with_commas(model_.classes))
-                                                          : "a new head: the file has none");
+      out += commented("      exclude: [\"head.*\"]",
+                       new_head_ && model_.has_head
+                           ? fmt::format("a new head: the file's has {} classes", with_commas(model_.classes))
+                           : "a new head: the file has none");
     }
     out += "  layers:\n" + model_.layers;
     out += speaks ? model_.head : fmt::format("    - {{name: head, dense: {}}}\n", classes_);
@@ -145,8 +145,7 @@ class Writer {
                      "small: the weights are good already");
     out += fmt::format("\ntrain:\n  duration: {}\n  log_every: 10 steps\n", speaks ? "1 epoch" : "3 epochs");
     if (speaks || data_) {
-      out += speaks ? "  eval_every: 1 epoch\n"
-                    : "  eval_every: 1 epoch\n  checkpoint: {best: {metric: accuracy}}\n";
+      out += speaks ? "  eval_every: 1 epoch\n" : "  eval_every: 1 epoch\n  checkpoint: {best: {metric: accuracy}}\n";
     }
     return out;
   }

@@ -48,13 +48,11 @@ const Json& JsonFile::at(std::string_view key) const {
 }
 
 void JsonFile::fail(std::string_view key, std::string_view expected) const {
-  fail_data(fmt::format("'{}' has {} for '{}'", path_, json_text(at(key)), key),
-            fmt::format("expected {}", expected));
+  fail_data(fmt::format("'{}' has {} for '{}'", path_, json_text(at(key)), key), fmt::format("expected {}", expected));
 }
 
 void JsonFile::refuse(std::string_view key, const std::string& help) const {
-  fail_data(fmt::format("'{}' has {} for '{}', for which there is no layer here", path_,
-                        json_text(at(key)), key),
+  fail_data(fmt::format("'{}' has {} for '{}', for which there is no layer here", path_, json_text(at(key)), key),
             help);
 }
 

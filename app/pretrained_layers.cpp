@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 // The layer of an activation of transformers. Throws Error (data) for one that is not here.
 std::string activation(const JsonFile& config, std::string_view key, std::string_view otherwise) {
   static const std::map<std::string, std::string, std::less<>> layers{
-      {"gelu_new", "gelu"}, {"gelu_pytorch_tanh", "gelu"}, {"gelu_fast", "gelu"}, {"gelu", "gelu: {approximate: false}"},
-      {"relu", "relu"},     {"silu", "silu"},              {"swish", "silu"},     {"tanh", "tanh"}};
+      {"gelu_new", "gelu"},  {"gelu_pytorch_tanh", "gelu"},
+      {"gelu_fast", "gelu"}, {"gelu", "gelu: {approximate: none}"},
+      {"relu", "relu"},      {"silu", "silu"},
+      {"swish", "silu"},     {"tanh", "tanh"}};
   const auto found = layers.find(config.text(key, otherwise));
   if (found == layers.end()) config.refuse(key, "there are gelu, gelu_new, relu, silu and tanh");
   return found->second;
@@ -76,8 +78,8 @@ PretrainedModel gpt2(const JsonFile& config) {
   check_heads(config, "n_head", heads, features);
   const std::string norm = fmt::format("layer_norm: {{epsilon: {}}}", config.number("layer_norm_epsilon", 1e-5));
   const double dropped = config.number("resid_pdrop", 0.1);
-  model.layers = fmt::format("    - {{name: tokens, embedding: {{num_embeddings: {}, features: {}}}}}\n", model.tokens,
-                             features);
+  model.layers =
+      fmt::format("    - {{name: tokens, embedding: {{num_embeddings: {}, features: {}}}}}\n", model.tokens, features);
   model.layers += fmt::format("    - position_embedding: {{length: {}}}\n", model.positions);
   model.layers += dropout_line(config.number("embd_pdrop", 0.1), "    ");
   model.layers += fmt::format("    - repeat:\n        times: {}\n        layers:\n", blocks);
@@ -91,8 +93,8 @@ PretrainedModel gpt2(const JsonFile& config) {
                               activation(config, "activation_function", "gelu_new"), features);
   model.layers += dropout_line(dropped, indent);
   model.layers += "    - " + norm + "\n";
-  model.head = config.flag("tie_word_embeddings", true) ? "    - attend: {embedding: tokens}\n"
-                                                        : untied_head(model.tokens);
+  model.head =
+      config.flag("tie_word_embeddings", true) ? "    - attend: {embedding: tokens}\n" : untied_head(model.tokens);
   model.what = fmt::format("GPT-2: {} of {} features, {}, {} tokens", counted(blocks, "block"), with_commas(features),
                            counted(heads, "head"), with_commas(model.tokens));
   return model;
@@ -139,10 +141,11 @@ PretrainedModel llama(const JsonFile& config) {
   if (!config.flag("attention_bias", false)) attention += ", use_bias: false";
   attention += dropout_option(config.number("attention_dropout", 0.0));
   const std::string indent(16, ' ');
-  model.layers = fmt::format("    - {{name: tokens, embedding: {{num_embeddings: {}, features: {}}}}}\n", model.tokens,
-                             features);
+  model.layers =
+      fmt::format("    - {{name: tokens, embedding: {{num_embeddings: {}, features: {}}}}}\n", model.tokens, features);
   model.layers += fmt::format("    - repeat:\n        times: {}\n        layers:\n", blocks);
-  model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- attention:\n", indent, norm);
+  model.layers +=
+      fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- attention:\n", indent, norm);
   for (const std::string& option : {attention, "rotary: " + rotary(config)}) {
     std::string rest = option;
     for (std::size_t comma; (comma = rest.find(", ")) != std::string::npos && !option.starts_with("rotary");) {
@@ -151,14 +154,14 @@ PretrainedModel llama(const JsonFile& config) {
     }
     model.layers += indent + "    " + rest + "\n";
   }
-  model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- swiglu: {2}\n", indent, norm,
-                              config.integer("intermediate_size"));
+  model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- swiglu: {2}\n", indent,
+                              norm, config.integer("intermediate_size"));
   model.layers += "    - " + norm + "\n";
-  model.head = config.flag("tie_word_embeddings", false) ? "    - attend: {embedding: tokens}\n"
-                                                         : untied_head(model.tokens);
-  model.what = fmt::format("Llama: {} of {} features, {} of which {} have keys and values, {} tokens",
-                           counted(blocks, "block"), with_commas(features), counted(heads, "head"), shared,
-                           with_commas(model.tokens));
+  model.head =
+      config.flag("tie_word_embeddings", false) ? "    - attend: {embedding: tokens}\n" : untied_head(model.tokens);
+  model.what =
+      fmt::format("Llama: {} of {} features, {} of which {} have keys and values, {} tokens", counted(blocks, "block"),
+                  with_commas(features), counted(heads, "head"), shared, with_commas(model.tokens));
   return model;
 }
 
@@ -169,7 +172,8 @@ std::vector<std::int64_t> sides(const JsonFile& config, std::string_view key, st
     return {side, side};
   } catch (const Error&) {
     const std::vector<double> list = config.numbers(key);
-    if (list.empty() || list.size() > 2 || list.front() < 1 || list.back() < 1) config.refuse(key, "expected two sizes");
+    if (list.empty() || list.size() > 2 || list.front() < 1 || list.back() < 1)
+      config.refuse(key, "expected two sizes");
     return {static_cast<std::int64_t>(list.front()), static_cast<std::int64_t>(list.back())};
   }
 }
@@ -189,18 +193,20 @@ PretrainedModel vit(const JsonFile& config) {
   const std::string norm = fmt::format("layer_norm: {{epsilon: {}}}", config.number("layer_norm_eps", 1e-12));
   const double dropped = config.number("hidden_dropout_prob", 0.0);
   const std::string indent(16, ' ');
-  model.layers = fmt::format("    - conv: {{features: {0}, kernel_size: [{1}, {2}], strides: [{1}, {2}], padding: VALID}}\n",
-                             features, patch[0], patch[1]);
+  model.layers =
+      fmt::format("    - conv: {{features: {0}, kernel_size: [{1}, {2}], strides: [{1}, {2}], padding: VALID}}\n",
+                  features, patch[0], patch[1]);
   model.layers += fmt::format("    - reshape: [{}, {}]\n    - class_token\n    - position_embedding: {{length: {}}}\n",
                               patches, features, patches + 1);
   model.layers += dropout_line(dropped, "    ");
   model.layers += fmt::format("    - repeat:\n        times: {}\n        layers:\n", blocks);
-  model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- attention: {{heads: {2}{3}}}\n",
-                              indent, norm, heads, dropout_option(config.number("attention_probs_dropout_prob", 0.0)));
+  model.layers +=
+      fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- attention: {{heads: {2}{3}}}\n", indent,
+                  norm, heads, dropout_option(config.number("attention_probs_dropout_prob", 0.0)));
   model.layers += dropout_line(dropped, indent);
-  model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- dense: {2}\n{0}- {3}\n{0}- dense: {4}\n",
-                              indent, norm, config.integer("intermediate_size"),
-                              activation(config, "hidden_act", "gelu"), features);
+  model.layers += fmt::format(
+      "          - residual:\n              layers:\n{0}- {1}\n{0}- dense: {2}\n{0}- {3}\n{0}- dense: {4}\n", indent,
+      norm, config.integer("intermediate_size"), activation(config, "hidden_act", "gelu"), features);
   model.layers += dropout_line(dropped, indent);
   model.layers += "    - " + norm + "\n    - take: first\n";
   model.what = fmt::format("ViT: {} of {} features, {}, patches of {} x {} pixels", counted(blocks, "block"),
@@ -233,10 +239,12 @@ PretrainedModel read_transformers(const std::string& folder) {
     }
   } else {
     if (!config.has("model_type")) {
-      fail_data("'" + config.path() + "' has no 'model_type'", "save_pretrained() of transformers writes a complete one");
+      fail_data("'" + config.path() + "' has no 'model_type'",
+                "save_pretrained() of transformers writes a complete one");
     }
-    config.refuse("model_type", "layouts are there for gpt2, llama and vit; other files are read by layout: torch, and "
-                                "init.from.rename for their names");
+    config.refuse("model_type",
+                  "layouts are there for gpt2, llama and vit; other files are read by layout: torch, and "
+                  "init.from.rename for their names");
   }
   model.has_head = has_head(config);
   return model;
@@ -317,9 +325,10 @@ class ResNetWriter {
     layers += convolution(name + ".conv1", "conv1", 1, is_deep ? 1 : stride, indent) + norm("bn1", indent);
     const std::int64_t read = shape(name + ".conv1.weight", 4)[0];
     const std::int64_t each = std::max<std::int64_t>(shape(name + ".conv2.weight", 4)[1], 1);
-    layers += indent + "- relu\n" +
-              convolution(name + ".conv2", "conv2", std::max<std::int64_t>(read / each, 1), is_deep ? stride : 1, indent) +
-              norm("bn2", indent);
+    layers +=
+        indent + "- relu\n" +
+        convolution(name + ".conv2", "conv2", std::max<std::int64_t>(read / each, 1), is_deep ? stride : 1, indent) +
+        norm("bn2", indent);
     if (is_deep) {
       layers += indent + "- relu\n" + convolution(name + ".conv3", "conv3", 1, 1, indent) + norm("bn3", indent);
     }

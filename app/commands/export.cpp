@@ -120,10 +120,11 @@ int command_export(CommandArguments arguments, const Streams& given) {
   }
   if (signal != 0) raise_by_default(signal);
   if (streams.quiet) return 0;
-  const std::string what = request.format == ExportFormat::onnx              ? "ONNX"
-                           : request.layout == model::ParameterLayout::flax  ? "the layout of Flax"
-                           : request.layout == model::ParameterLayout::torch ? "the layout of PyTorch"
-                                                                             : "the layout " + declare::word_of(request.layout);
+  const std::string what = request.format == ExportFormat::onnx             ? "ONNX"
+                           : request.layout == model::ParameterLayout::flax ? "the layout of Flax"
+                           : request.layout == model::ParameterLayout::torch
+                               ? "the layout of PyTorch"
+                               : "the layout " + declare::word_of(request.layout);
   const std::string text = fmt::format(
       "{}: {} in {}{} ({} of {})\n", shell_quoted(printable(*output)), counted(exporter.parameters(), "parameter"),
       what, exporter.members() > 1 ? fmt::format(", the mean of {} members", exporter.members()) : "",

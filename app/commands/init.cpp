@@ -135,8 +135,9 @@ void write_pretrained(Pretrained kind, const std::string& name, const std::optio
   if (std::filesystem::is_directory(*path, ignored) != is_folder) {
     fail_usage(is_folder ? "'" + *path + "' is a file; pmaptrain init hf takes the folder of a model"
                          : "'" + *path + "' is a folder; pmaptrain init torchvision takes a file of safetensors",
-               is_folder ? "it has config.json beside model.safetensors, as save_pretrained() of transformers writes them"
-                         : "for a folder that transformers wrote: pmaptrain init hf " + shell_quoted(*path));
+               is_folder
+                   ? "it has config.json beside model.safetensors, as save_pretrained() of transformers writes them"
+                   : "for a folder that transformers wrote: pmaptrain init hf " + shell_quoted(*path));
   }
   const PretrainedConfig config = pretrained_config(kind, *path, file, data);
   write_config(file, config.text, streams);
@@ -244,7 +245,8 @@ int command_init(CommandArguments arguments, const Streams& streams) {
   const std::optional<Hint> hint = hint_for("source", *name);
   fail_usage("there is no example '" + *name + "'",
              hint && !hint->is_supported() ? hint->help
-             : near.empty() ? "the examples are " + join(names, ", ") + "; for data of your own: npz, csv, images; for a model: hf, torchvision"
+             : near.empty()                ? "the examples are " + join(names, ", ") +
+                                  "; for data of your own: npz, csv, images; for a model: hf, torchvision"
                             : "did you mean '" + near + "'?");
 }
 

@@ -93,8 +93,10 @@ Exporter::Exporter(const spec::Loaded& loaded, const std::filesystem::path& run_
   for (const std::int64_t member : found_.members) {
     models_.push_back(trained_model(spec::member_spec(loaded.spec, member), member));
   }
-  if (request.format == ExportFormat::onnx) make_graph(loaded);
-  else check_names(models_.front().model, request.layout);
+  if (request.format == ExportFormat::onnx)
+    make_graph(loaded);
+  else
+    check_names(models_.front().model, request.layout);
 }
 
 TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/equations/arithmetic.h"
 #include "core/layers/dropout.h"
 #include "core/layers/keys.h"
@@ -192,7 +193,8 @@ inline std::vector<double> frequencies(const Rotary& rotary, std::int64_t size) 
   std::vector<double> each;
   for (std::int64_t i = 0; i < size / 2; ++i) {
     const double angle = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
-    each.push_back(rotary.scaling ? rotary.scaling->llama3->scaled(angle) : angle);
+    const bool is_scaled = rotary.scaling && rotary.scaling->llama3;
+    each.push_back(is_scaled ? rotary.scaling->llama3->scaled(angle) : angle);
   }
   return each;
 }
@@ -427,6 +429,14 @@ inline std::optional<Node> Attention::plan(const LayerInput& in) const {
     return in.refuse("has rotary, which turns pairs of features, and heads of " + std::to_string(of.size) + " features",
                      "write another head_dim or another number of heads, so that a head has an even number of "
                      "features");
+  }
+  if (rotary && rotary->scaling && rotary->scaling->llama3) {
+    const Llama3Scaling& scaling = *rotary->scaling->llama3;
+    if (scaling.low_freq_factor >= scaling.high_freq_factor) {
+      return in.refuse("has rotary.scaling with low_freq_factor " + exact(scaling.low_freq_factor) +
+                           " and high_freq_factor " + exact(scaling.high_freq_factor),
+                       "high_freq_factor is larger: 1.0 and 4.0 in Llama 3.1");
+    }
   }
   Node layer = in.start();
   layer.image = {};

@@ -54,8 +54,8 @@ class ElementWalk {
   };
 
   std::int64_t first_ = 0;
-  Dimension columns_;         // neighbours in the parameter
-  Dimension rows_;            // neighbours in the array, where those of columns_ are none
+  Dimension columns_;  // neighbours in the parameter
+  Dimension rows_;     // neighbours in the array, where those of columns_ are none
   std::vector<Dimension> outer_;
   std::int64_t rows_per_task_ = 1, columns_per_task_ = 1;
   std::size_t tasks_ = 1;

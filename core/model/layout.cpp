@@ -79,7 +79,8 @@ Placement placement(const StoredParameter& stored) {
   // Dimensions of the array, or of what it has in their place, from the last on. A range along a dimension of the array
   // is one along the first of the view's dimensions that the array has there.
   Placement placed{0, std::vector<std::int64_t>(stored.view.size(), 0)};
-  std::int64_t stride = 1, range = 1;  // range: the elements of a range from one index of the dimension before to the next
+  std::int64_t stride = 1,
+               range = 1;  // range: the elements of a range from one index of the dimension before to the next
   for (std::size_t d = stored.shape.size(); d-- > stored.along;) range *= stored.shape[d];
   for (std::size_t i = stored.axes.size(); i-- > 0;) {
     const auto axis = static_cast<std::size_t>(stored.axes[i]);

@@ -46,7 +46,8 @@ struct StoredParameter {
   Shape view;
   std::vector<std::int64_t> axes;
   std::size_t reversed = 0;  // so many of the first dimensions of the view are in reverse order in the file
-  // It is range `part` of `parts` of dimension `along` of the array. The same range of the array `added` is added to it.
+  // It is range `part` of `parts` of dimension `along` of the array. The same range of the array `added` is added to
+  // it.
   std::size_t along = 0;
   std::int64_t part = 0, parts = 1;
   std::string added = {};
@@ -56,8 +57,8 @@ struct StoredParameter {
   Shape array_shape() const;
 };
 
-// `transposed`: whether the dimensions of the parameter are in PyTorch's order; none: as the layout has them. A parameter
-// for which the layout of a kind of model has no name has the one that PyTorch would give it.
+// `transposed`: whether the dimensions of the parameter are in PyTorch's order; none: as the layout has them. A
+// parameter for which the layout of a kind of model has no name has the one that PyTorch would give it.
 StoredParameter stored(const Parameter& parameter, ParameterLayout layout,
                        std::optional<bool> transposed = std::nullopt);
 

@@ -92,15 +92,15 @@ class InitialValues {
   const spec::ModelSpec& spec_;
   std::uint64_t seed_;
   run::CheckpointFile file_;
-  bool is_checkpoint_of_run_ = false;               // whether the file is a checkpoint of a run
-  std::vector<data::Bytes> shards_;                 // as in InitialFile
-  std::optional<InitialRun> run_;                   // as there
-  std::shared_ptr<const WordVectors> vectors_;      // as there
-  std::map<std::string, std::string> in_file_as_;   // the names in the file of renamed tensors, by their new names
-  std::optional<run::RunState> best_;               // the state beside the file, if that is checkpoints/best
-  std::string whose_;                               // for note(): which members of an ensemble's file are used
-  std::map<std::string, run::TensorView> added_;    // arrays of the file that are added to those of parameters
-  std::map<std::string, FileArray> in_file_;        // what is used, by the names of parameters
+  bool is_checkpoint_of_run_ = false;              // whether the file is a checkpoint of a run
+  std::vector<data::Bytes> shards_;                // as in InitialFile
+  std::optional<InitialRun> run_;                  // as there
+  std::shared_ptr<const WordVectors> vectors_;     // as there
+  std::map<std::string, std::string> in_file_as_;  // the names in the file of renamed tensors, by their new names
+  std::optional<run::RunState> best_;              // the state beside the file, if that is checkpoints/best
+  std::string whose_;                              // for note(): which members of an ensemble's file are used
+  std::map<std::string, run::TensorView> added_;   // arrays of the file that are added to those of parameters
+  std::map<std::string, FileArray> in_file_;       // what is used, by the names of parameters
 };
 
 // Opens model.init.from for a setup whose data and model are known, where it is a file with vectors of words. Throws

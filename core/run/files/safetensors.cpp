@@ -90,8 +90,8 @@ class Reader {
     std::vector<TensorView> tensors;
     tensors.reserve(places.size());
     for (const TensorPlace& place : places) {
-      tensors.push_back({place.name, place.dtype, place.shape, data.subspan(place.begin, place.end - place.begin),
-                         place.is_half});
+      tensors.push_back(
+          {place.name, place.dtype, place.shape, data.subspan(place.begin, place.end - place.begin), place.is_half});
     }
     return tensors;
   }

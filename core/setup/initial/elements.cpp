@@ -41,7 +41,8 @@ void read_as(const model::StoredParameter& stored, const FileArray& from, const 
           }
         });
       } else {
-        walk.run(task, [&](std::size_t element, std::size_t place) { take(element, element_at<T>(from.array, place)); });
+        walk.run(task,
+                 [&](std::size_t element, std::size_t place) { take(element, element_at<T>(from.array, place)); });
       }
     }
   });

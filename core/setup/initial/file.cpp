@@ -101,7 +101,8 @@ InitialFile open_shards(const std::string& path, const run::FirstProcess& first)
     for (run::TensorView& tensor : run::view_safetensors_with_halves(file, name)) {
       const auto [other, is_new] = files.emplace(tensor.name, name);
       if (!is_new) {
-        fail_data(fmt::format("'{}' and '{}' both have '{}'", other->second, name, tensor.name), "leave out one of them");
+        fail_data(fmt::format("'{}' and '{}' both have '{}'", other->second, name, tensor.name),
+                  "leave out one of them");
       }
       opened.file.tensors.push_back(std::move(tensor));
     }

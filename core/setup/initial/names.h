@@ -12,9 +12,10 @@
 namespace pmaptrain::setup {
 
 // Renames the tensors of the file `path`: by model.init.from.rename, and from the names that init.from.layout has. A
-// tensor that is no parameter of the model keeps its name; those that hold nothing of it are removed. Returns the names that renamed tensors have in the file, by
-// their new names. Throws Error: usage, at its place, for a rename that matches no tensor of the file, or that gives a
-// name which is no parameter; data, without a place, if two tensors would have one name.
+// tensor that is no parameter of the model keeps its name; those that hold nothing of it are removed. Returns the names
+// that renamed tensors have in the file, by their new names. Throws Error: usage, at its place, for a rename that
+// matches no tensor of the file, or that gives a name which is no parameter; data, without a place, if two tensors
+// would have one name.
 std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& tensors, const model::Model& model,
                                                   const spec::InitialFrom& from, const std::string& path);
 

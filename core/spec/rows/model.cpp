@@ -44,15 +44,15 @@ static auto row(Tag<InitialFrom>) {
                                      .meaning = "Patterns of the names of parameters that keep their default "
                                                 "initialisation.",
                                      .example = "exclude: [\"head.*\"]"}),
-      option(
-          &InitialFrom::layout,
-          {.path = "layout",
-           .meaning = "How the parameters are named and stored in a file. flax: as pmaptrain and Flax do, (in, out). "
-                      "torch: as PyTorch does: kernels are named weight, (out, in) and (out, in, height, width), and "
-                      "the inputs of a dense layer after an image that was flattened are in the order channels, "
-                      "height, width. hf_gpt2, hf_llama, hf_vit and torchvision_resnet: as transformers and torchvision "
-                      "name and store such a model, for the layers that pmaptrain init hf and init torchvision write.",
-           .example = "layout: torch"}),
+      option(&InitialFrom::layout,
+             {.path = "layout",
+              .meaning =
+                  "How the parameters are named and stored in a file. flax: as pmaptrain and Flax do, (in, out). "
+                  "torch: as PyTorch does: kernels are named weight, (out, in) and (out, in, height, width), and "
+                  "the inputs of a dense layer after an image that was flattened are in the order channels, "
+                  "height, width. hf_gpt2, hf_llama, hf_vit and torchvision_resnet: as transformers and torchvision "
+                  "name and store such a model, for the layers that pmaptrain init hf and init torchvision write.",
+              .example = "layout: torch"}),
       option(
           &InitialFrom::rename,
           {.path = "rename",
