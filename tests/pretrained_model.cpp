@@ -29,7 +29,7 @@ std::vector<float> hashed(const std::string& name, std::size_t count) {
     h ^= h >> 13;
     h *= 0xC2B2AE35U;
     h ^= h >> 16;
-    values[i] = static_cast<float>(static_cast<int>(h >> 25) - 64);
+    values[i] = static_cast<float>(static_cast<int>(h >> 27) * 2 - 31);
   }
   return values;
 }
