@@ -140,9 +140,8 @@ class Writer {
     out += "  layers:\n" + model_.layers;
     out += speaks ? model_.head : fmt::format("    - {{name: head, dense: {}}}\n", classes_);
     out += fmt::format("\nloss: softmax_cross_entropy\nmetrics: [{}]\n", speaks ? "perplexity" : "accuracy");
-    out += "\noptimizer:\n  adamw: {weight_decay: 0.01}\n  clip_by_global_norm: 1.0\n  learning_rate:\n";
-    out += commented("    warmup_cosine_decay: {peak_value: 5.0e-05, warmup: 20 steps}",
-                     "small: the weights are good already");
+    out += "\noptimizer:\n  adamw: {weight_decay: 0.01}\n  clip_by_global_norm: 1.0\n";
+    out += commented("  learning_rate: {linear: {init_value: 5.0e-05}}", "small: the weights are good already");
     out += fmt::format("\ntrain:\n  duration: {}\n  log_every: 10 steps\n", speaks ? "1 epoch" : "3 epochs");
     if (speaks || data_) {
       out += speaks ? "  eval_every: 1 epoch\n" : "  eval_every: 1 epoch\n  checkpoint: {best: {metric: accuracy}}\n";

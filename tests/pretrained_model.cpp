@@ -14,7 +14,7 @@ namespace pmaptrain::testing {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-Json fixture_of(const std::string& name) {
+Json pretrained_fixture(const std::string& name) {
   return Json::parse(test::read_text("tests/parity/pretrained/" + name + ".json"));
 }
 

@@ -69,6 +69,9 @@ std::string same_layers(const std::string& renamed) {
 }
 
 std::string shown(DType dtype, const Shape& shape) { return std::string(to_string(dtype)) + to_string(shape); }
+std::string shown(const run::TensorView& tensor) {
+  return tensor.is_half ? "f16" + to_string(tensor.shape) : shown(tensor.dtype, tensor.shape);
+}
 
 // The number of members in the file: the size of the dimension that all tensors have before the dimensions of their
 // parameters. None if they have no such dimension.
@@ -274,7 +277,7 @@ void InitialValues::check_tensors() {
     renamed = renaming(missing, unknown);
     for (const std::string& name : others) {
       const run::TensorView& tensor = in_file_.at(name).array;
-      tensors.push_back(shown_name(name) + " " + shown(tensor.dtype, tensor.shape));
+      tensors.push_back(shown_name(name) + " " + shown(tensor));
     }
     const bool one = others.size() == 1;
     const std::string near = one ? nearest(others.front(), names) : "";
@@ -310,6 +313,12 @@ void InitialValues::check_tensors() {
     return;
   }
   std::string help = torch_help();
+  constexpr std::size_t most = 8;
+  if (found.texts.size() > most) {
+    const std::string more = fmt::format("has {} more that do not fit", found.texts.size() - most);
+    found.texts.resize(most);
+    found.texts.push_back(more);
+  }
   if (help.empty() && !renamed.empty()) {
     refuse(join(found.texts, "; it "), same_layers(renamed));
   }
@@ -390,8 +399,8 @@ void InitialValues::check_tensor(const model::Parameter& parameter, const run::T
     help = "init.from.transpose lists the parameters that the file has transposed";
   }
   found.help_leaves_out = found.help_leaves_out && help.empty();
-  found.add(fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name),
-                        shown(tensor.dtype, tensor.shape), shown(model_.dtype, parameter.shape),
+  found.add(fmt::format("has {} as {}; the parameter is {}{}", shown_name(parameter.name), shown(tensor),
+                        shown(model_.dtype, parameter.shape),
                         is_changed ? fmt::format(", {} {}", expected.is_reordered() ? "transposed" : "in a file",
                                                  to_string(expected.shape))
                                    : ""),
@@ -407,7 +416,7 @@ void InitialValues::check_array(const model::StoredParameter& part, const run::T
   }
   if (tensor.name != names.front()) return;
   found.add(fmt::format("has '{}', the parameters {}, as {}; together they are {}", in_file_as_.at(tensor.name),
-                        some_of(names), shown(tensor.dtype, tensor.shape), shown(model_.dtype, part.array_shape())),
+                        some_of(names), shown(tensor), shown(model_.dtype, part.array_shape())),
             "change the layer's sizes", names);
 }
 

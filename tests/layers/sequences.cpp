@@ -180,8 +180,8 @@ TEST_CASE("scaled rotary slows down the pairs that turn slowly, as Llama 3.1 has
   rotary.scaling = layers::RotaryScaling{layers::Llama3Scaling{8.0, 1.0, 4.0, 128}};
   const std::vector<double> scaled = layers::of_attention::frequencies(rotary, 16);
   // 20.4, 10.2 and 5.1 turns stay; 0.64, 0.32 and 0.16 are divided by 8.
-  for (const std::size_t i : {0, 1, 2}) CHECK(scaled[i] == plain[i]);
-  for (const std::size_t i : {5, 6, 7}) CHECK(scaled[i] == plain[i] / 8);
+  for (const std::size_t i : {0U, 1U, 2U}) CHECK(scaled[i] == plain[i]);
+  for (const std::size_t i : {5U, 6U, 7U}) CHECK(scaled[i] == plain[i] / 8);
   // Between them: 2.546 turns keep (2.546 - 1) / 3 of themselves.
   CHECK(std::abs(scaled[3] - 0.125 * (0.51549 + 0.48451 / 8)) < 1e-6);
   CHECK(std::abs(scaled[4] - 0.0625 * (0.09108 + 0.90892 / 8)) < 1e-6);
@@ -302,7 +302,8 @@ TEST_CASE("layers of sequences refuse what does not fit, and say what would", "[
   attention = heads(2);
   attention.rotary = layers::Rotary{500.0, layers::RotaryScaling{layers::Llama3Scaling{8.0, 4.0, 4.0}}};
   CHECK(refused({layer("layer", attention)}, sequence) ==
-        "layer has rotary.scaling with low_freq_factor 4 and high_freq_factor 4 | high_freq_factor is larger: 1.0 and "
+        "layer has rotary.scaling with low_freq_factor 4.0 and high_freq_factor 4.0 | high_freq_factor is larger: 1.0 "
+        "and "
         "4.0 in Llama 3.1");
   CHECK(refused({layer("layer", heads(1))}, {DType::f32, {4}}) ==
         "layer takes sequences [T, C]; its input is f32[4] | put it after embedding, or after reshape: [T, C]");

@@ -30,7 +30,7 @@ struct Begun {
   spec::Loaded loaded;
   std::string source;
 
-  explicit Begun(const std::string& name, std::vector<std::string> set = {}) : fixture(pretrained_fixture(name)) {
+  explicit Begun(const std::string& name) : fixture(pretrained_fixture(name)) {
     write_pretrained(folder / "weights", fixture);
     const bool is_folder = fixture.contains("config");
     source = folder / (is_folder ? "weights" : "weights/model.safetensors");
@@ -51,7 +51,12 @@ struct Begun {
       overrides.set.push_back("data.source={synthetic_images: {height: " + side + ", width: " + side +
                               ", channels: 3, classes: " + classes + ", train: 4, test: 2}}");
     }
-    overrides.set.insert(overrides.set.end(), set.begin(), set.end());
+    if (fixture.contains("prompt")) {  // of bytes only 256 numbers are tokens
+      std::string ids;
+      for (int i = 0; i < 600; ++i) ids += {static_cast<char>(i % 250), '\0'};
+      test::write_text(folder / "ids.bin", ids);
+      overrides.set.push_back("data.source={text: {train: " + (folder / "ids.bin") + ", tokens: uint16, length: 64}}");
+    }
     loaded = spec::load(file, overrides);
     const setup::Setup setup = setup::make_setup(loaded);
     train_setup_in(folder / "run", setup, until(1));
