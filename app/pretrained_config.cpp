@@ -26,9 +26,9 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t shorter_length = 256;  // of a step's sequences, where the model takes longer ones
 
-class Writer {
+class PretrainedWriter {
  public:
-  Writer(PretrainedModel model, std::string path, const std::string& file, std::optional<std::string> data)
+  PretrainedWriter(PretrainedModel model, std::string path, const std::string& file, std::optional<std::string> data)
       : model_(std::move(model)), path_(std::move(path)), data_(std::move(data)) {
     folder_ = fs::absolute(file).parent_path().lexically_normal();
     name_ = fs::path(file).stem().string();
@@ -155,6 +155,7 @@ class Writer {
 
   static std::string list(const std::vector<double>& numbers) {
     std::vector<std::string> texts;
+    texts.reserve(numbers.size());
     for (const double number : numbers) texts.push_back(fmt::format("{}", number));
     return join(texts, ", ");
   }
@@ -174,7 +175,7 @@ class Writer {
 PretrainedConfig pretrained_config(Pretrained kind, const std::string& path, const std::string& file,
                                    const std::optional<std::string>& data) {
   PretrainedModel model = kind == Pretrained::hf ? read_transformers(path) : read_torchvision(path);
-  return Writer(std::move(model), path, file, data).write();
+  return PretrainedWriter(std::move(model), path, file, data).write();
 }
 
 }  // namespace pmaptrain::app
