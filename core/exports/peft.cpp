@@ -101,7 +101,7 @@ class Writer {
       }
       for (const Adapter& adapter : node.adapters) {
         const model::StoredParameter stored = model::stored(node.parameters[adapter.kernel], layout_);
-        modules_[without_last_part(stored.name)].push_back({&node, &adapter, part_of(stored), parts_of(stored)});
+        modules_[without_last_part(stored.name)].push_back({&node, &adapter, stored.part, stored.parts});
       }
     });
   }
@@ -109,8 +109,6 @@ class Writer {
     return std::any_of(node.adapters.begin(), node.adapters.end(),
                        [&](const Adapter& adapter) { return node.parameters[adapter.kernel].name == parameter.name; });
   }
-  static std::int64_t part_of(const model::StoredParameter&) { return 0; }
-  static std::int64_t parts_of(const model::StoredParameter&) { return 1; }
 
   // A parameter (in, out) as (out, in), with the rows of a kernel behind a flattened image in PyTorch's order.
   std::vector<float> transposed(const Parameter& parameter, const Shape& image) const {
@@ -226,10 +224,11 @@ class Writer {
     json["use_dora"] = false;
     return json_text(json, 2) + "\n";
   }
-  std::string layout_name() const { return declare::word_of(layout_); }
-  bool is_causal() const { return layout_name() == "hf_gpt2" || layout_name() == "hf_llama"; }
+  bool is_causal() const {
+    return layout_ == model::ParameterLayout::hf_gpt2 || layout_ == model::ParameterLayout::hf_llama;
+  }
   // Whether the modules have their kernels as they are here, (in, out): transformers' Conv1D.
-  bool keeps_kernels() const { return layout_name() == "hf_gpt2"; }
+  bool keeps_kernels() const { return layout_ == model::ParameterLayout::hf_gpt2; }
 
   const spec::Spec& spec_;
   const model::Model& model_;
