@@ -124,6 +124,7 @@ std::string read_base(const model::Model& model, const spec::Spec& spec, const s
                      take(parameter, first, values);
                    });
     identities += "\n";
+    initial.release(parameter);
   }
   std::string identity = run::hash_hex(std::as_bytes(std::span(identities)));
   if (expected.empty() || identity == expected) return identity;

@@ -1,6 +1,7 @@
 #include "core/setup/initialize.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -461,6 +462,20 @@ void InitialValues::write(const model::Parameter& parameter, std::span<std::byte
   } catch (const Error& error) {
     data::throw_at(spec_.init_place, error);
   }
+}
+
+void InitialValues::release(const model::Parameter& parameter) const {
+  const auto found = in_file_.find(parameter.name);
+  if (found == in_file_.end()) return;
+#ifdef MADV_PAGEOUT
+  // Whole pages only. What is no page of a file is left as it is, as is what other processes read too.
+  constexpr std::size_t page = 4096;
+  const std::span<const std::byte> bytes = found->second.array.bytes;
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(bytes.data()) % page) % page;
+  if (bytes.size() < before + page) return;
+  auto* const first = const_cast<std::byte*>(bytes.data() + before);  // madvise() takes no const, and writes nothing
+  ::madvise(first, (bytes.size() - before) / page * page, MADV_PAGEOUT);
+#endif
 }
 
 bool InitialValues::draws() const {

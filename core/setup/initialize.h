@@ -48,6 +48,9 @@ class InitialValues {
   // each call, so that a large model is never held twice.
   void write(const model::Parameter& parameter, std::span<std::byte> into) const;
   std::vector<std::byte> of(const model::Parameter& parameter) const;
+  // Lets the system take the memory back in which pages of the file with the parameter are; it reads them again if they
+  // are needed.
+  void release(const model::Parameter& parameter) const;
   // Whether the parameter is read from the file.
   bool takes(const model::Parameter& parameter) const { return in_file_.contains(parameter.name); }
   // Whether some values are drawn, and so depend on the seed; and whether some are those of the same member in a file

@@ -111,6 +111,38 @@ TEST_CASE("members of an ensemble gather from one copy of the data, with orders 
   }
 }
 
+TEST_CASE("members of an ensemble read one copy of the base of adapters", "[gpu]") {
+  const std::string text = R"(mesh: {axes: [{members: 3}, {devices: 2}]}
+data: {source: {synthetic_images: {height: 4, width: 4, classes: 3, train: 48, test: 16}}, batch_size: 16}
+model: {layers: [flatten, {dense: 16}, tanh, {dense: 32}, tanh, {name: head, dense: 3}]}
+lora: {rank: 2, dropout: 0.25, parameters: ["dense_*"], also_train: ["head.*"]}
+loss: softmax_cross_entropy
+optimizer: {sgd: {}, learning_rate: 0.01}
+train: {duration: 4 steps, log_every: 1 step}
+ensemble: {axis: members, vary: {optimizer.learning_rate: [0.01, 0.02, 0.03]}}
+)";
+  const auto parameters_of = [](const setup::Setup& setup) {
+    return setup::backend_of(setup.spec().mesh)->plan(setup::run_source(setup))->needs().parameters;
+  };
+  for (const int count : {1, 2}) {
+    for (const std::string rounded : {"float32", "bfloat16"}) {
+      INFO("GPUs " << count << ", " << rounded);
+      const std::vector<std::string> set{"lora.base_precision=" + rounded};
+      const test::WithGpus gpus(open_gpus(count, ample_memory));
+      const setup::Setup setup = resident(set, text);
+      check_same_training(train_setup(setup), train_setup(setup_of_text(text, set)));  // on the CPU
+      std::vector<std::string> alone = set;
+      alone.insert(alone.end(), {"ensemble=null", "mesh.axes={devices: 2}"});
+      std::size_t trained = 0;
+      for (const std::size_t i : setup.optimizer().trained()) {
+        trained += static_cast<std::size_t>(numel(setup.model.parameters[i].shape)) * sizeof(float);
+      }
+      const auto more = parameters_of(setup) - parameters_of(resident(alone, text));
+      CHECK(more < static_cast<std::size_t>(count) * 2 * (trained + 1024));
+    }
+  }
+}
+
 TEST_CASE("of data that stays on the GPUs, a step copies 16 bytes a row alone, and what lies between", "[gpu]") {
   const auto copied_in_a_step = [](const setup::Setup& setup, const test::WithGpus& gpus) {
     const std::unique_ptr<Module> module = setup::backend_of(setup.spec().mesh)->load(setup::step_source(setup));

@@ -174,6 +174,7 @@ std::vector<std::string> config_with(const spec::Key& key, std::string& path) {
         "data.source={values: {inputs: [[0], [1], [2], [3], [4], [5], [6], [7]], targets: [0, 2, 1, 3, 5, 4, 7, 6]}}"};
   }
   if (path == "train.ema.decay") return {"train.ema={}"};
+  if (path == "lora.dropout") return {"lora={dropout: 0.5, rank: 2, parameters: \"*\"}"};
   FAIL("say here what a config has to have so that " << key.path << " can vary");
   return {};
 }
