@@ -4,25 +4,26 @@
     python3 -m venv /tmp/lora
     /tmp/lora/bin/pip install torch==2.15.0 transformers==5.24.0 peft==0.21.2 numpy==2.4.6 safetensors==0.8.0
     /tmp/lora/bin/python tests/parity/make_lora_fixtures.py
-    /tmp/lora/bin/python tests/parity/make_lora_fixtures.py --check FOLDER CASE
+    /tmp/lora/bin/python tests/parity/make_lora_fixtures.py --check build/release/pmaptrain
 
 lora/NAME has what one case needs:
 
     config.yaml          the model, whose base and adapters begin as those of peft
-    start.safetensors    their values, under the names and in the shapes of pmaptrain
+    start.safetensors    their values: those of the base as transformers has them, those of adapters as pmaptrain has
     data.npz             tokens, and the token after each
     expected.json        the loss and the norm of the gradient in each of 5 steps, and then the logits of the first
                          batch
     adapter_config.json, adapter_model.safetensors    what peft writes after these steps
 
---check loads such files from FOLDER, which `pmaptrain export --layout peft` wrote after the same steps, into the same
-Llama, and compares the logits.
+With --check these cases, and a GPT-2 whose queries, keys and values are one array, go the way of a user: `pmaptrain run`,
+`export --layout peft`, PeftModel.from_pretrained() beside the same base, and logits as `predict` has them.
 """
 
 import importlib.metadata
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -30,7 +31,7 @@ import numpy as np
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 PINS = {"torch": "2.15.0", "transformers": "5.24.0", "peft": "0.21.2", "numpy": "2.4.6", "safetensors": "0.8.0"}
 STEPS, RATE, BATCH, POSITIONS = 5, 0.01, 4, 8
@@ -75,7 +76,7 @@ model:
                 - swiglu: 24
     - rms_norm: {{epsilon: 1.0e-6}}
     - {{name: head, dense: {{features: 40, use_bias: false}}}}
-  init: {{from: start.safetensors}}
+  init: {{from: {{path: start.safetensors, layout: hf_llama}}}}
 {lora}
 loss: softmax_cross_entropy
 optimizer: {{adam: {{}}, learning_rate: {rate}}}
@@ -94,37 +95,22 @@ PARTS = {
     "mlp.up_proj": "residual_1.swiglu_0.up",
     "mlp.down_proj": "residual_1.swiglu_0.down",
 }
-HEADS = {"query": 4, "key": 2, "value": 2, "out": 4}
 
 
-def ours(name: str, value: torch.Tensor) -> tuple[str, torch.Tensor]:
-    """The name and the shape that a parameter of the Llama, or of its adapters, has in pmaptrain."""
-    name = name.removeprefix("base_model.model.").replace(".base_layer", "").replace(".default", "")
-    name = name.replace(".modules_to_save", "").removeprefix("model.")
-    fixed = {"embed_tokens.weight": "tokens.embedding", "norm.weight": "rms_norm_0.scale"}
-    if name in fixed:
-        return fixed[name], value
-    if name == "lm_head.weight":
-        return "head.kernel", value.T
-    layer, rest = name.removeprefix("layers.").split(".", 1)
-    path = f"repeat_0.{layer}."
-    if rest == "input_layernorm.weight":
-        return path + "residual_0.rms_norm_0.scale", value
-    if rest == "post_attention_layernorm.weight":
-        return path + "residual_1.rms_norm_0.scale", value
-    module = next(each for each in PARTS if rest.startswith(each))
-    path += PARTS[module]
-    what = rest.removeprefix(module + ".")
-    if what == "lora_A.weight":
-        return path + ".lora_a", value.T
-    if what == "lora_B.weight":
-        return path + ".lora_b", value.T
-    kernel, part = value.T, path.rsplit(".", 1)[1]
-    if part == "out":
-        kernel = kernel.reshape(HEADS[part], -1, kernel.shape[1])
-    elif part in HEADS:
-        kernel = kernel.reshape(kernel.shape[0], HEADS[part], -1)
-    return path + ".kernel", kernel
+def start_of(model) -> dict:
+    """The base as transformers names it, and the adapters as pmaptrain does."""
+    start = {}
+    for name, value in model.named_parameters():
+        name = name.removeprefix("base_model.model.")
+        if "original_module" in name:
+            continue
+        name = name.replace(".base_layer", "").replace(".modules_to_save", "").replace(".default", "")
+        if ".lora_" in name:
+            layer, rest = name.removeprefix("model.layers.").split(".", 1)
+            module, what = rest.split(".lora_")
+            name, value = f"repeat_0.{layer}.{PARTS[module]}.lora_{what[0].lower()}", value.T
+        start[name] = value.detach().clone().contiguous()
+    return start
 
 
 def llama() -> LlamaForCausalLM:
@@ -164,14 +150,57 @@ def trained(model, x: np.ndarray, y: np.ndarray) -> dict:
     return {"loss": losses, "grad_norm": norms, "logits": logits_of(model, x[:BATCH]).flatten().tolist()}
 
 
-def check(folder: pathlib.Path, case: str) -> None:
-    x, _ = data()
-    expected = torch.tensor(json.loads((HERE / case / "expected.json").read_text())["logits"])
-    found = logits_of(PeftModel.from_pretrained(llama(), folder).eval(), x[:BATCH]).flatten()
-    apart = ((found - expected).abs().max() / expected.abs().max()).item()
-    print(f"{case}: peft loads {folder}; logits {apart:.1e} from its own")
-    if not apart <= 1e-4:
-        raise SystemExit("these are not the adapters that peft has trained")
+GPT2 = GPT2Config(vocab_size=40, n_embd=16, n_layer=2, n_head=4, n_positions=POSITIONS, resid_pdrop=0.0, embd_pdrop=0.0,
+                  attn_pdrop=0.0)
+GPT2_LAYERS = """    - {name: tokens, embedding: {num_embeddings: 40, features: 16}}
+    - position_embedding: {length: 8}
+    - repeat:
+        times: 2
+        layers:
+          - residual: {layers: [layer_norm: {epsilon: 1.0e-5}, attention: {heads: 4, causal: true}]}
+          - residual: {layers: [layer_norm: {epsilon: 1.0e-5}, dense: 64, gelu, dense: 16]}
+    - layer_norm: {epsilon: 1.0e-5}
+    - attend: {embedding: tokens}
+"""
+
+
+def check(pmaptrain: str, name: str, base, config: str) -> None:
+    x, y = data()
+    with tempfile.TemporaryDirectory() as at:
+        folder = pathlib.Path(at)
+        np.savez(folder / "data.npz", x=x, y=y)
+        base.eval()
+        tensors = {key: value.contiguous() for key, value in base.state_dict().items() if key != "lm_head.weight" or
+                   not base.config.tie_word_embeddings}
+        save_file(tensors, folder / "start.safetensors", metadata={"format": "pt"})
+        (folder / "config.yaml").write_text(config)
+
+        def call(*arguments: str) -> None:
+            subprocess.run([pmaptrain, *arguments], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+        call("run", "config.yaml", "--run-dir", "run", "--progress", "none")
+        call("export", "run", "--layout", "peft", "--output", "adapters")
+        call("predict", "run", "--input", "data.npz", "--output", "logits.npy", "--as", "logits")
+        ours = torch.from_numpy(np.load(folder / "logits.npy")).flatten()
+        before = logits_of(base, x).flatten()
+        found = logits_of(PeftModel.from_pretrained(base, folder / "adapters").eval(), x).flatten()
+    apart = ((found - ours).abs().max() / ours.abs().max()).item()
+    moved = ((before - ours).abs().max() / ours.abs().max()).item()
+    print(f"{name}: peft loads the export; logits {apart:.1e} from pmaptrain's, {moved:.1e} from those of the base")
+    if not apart <= 1e-4 or not moved > 5e-4:
+        raise SystemExit("these are not the adapters that pmaptrain has trained")
+
+
+def check_all(pmaptrain: str) -> None:
+    for name, (_, lora) in CASES.items():
+        check(pmaptrain, name, llama(), CONFIG.format(name=name, lora=lora, batch=BATCH, rate=RATE, steps=STEPS))
+    torch.manual_seed(0)
+    gpt2 = CONFIG.replace(CONFIG[CONFIG.index("    - {{name: tokens") : CONFIG.index("  init:")],
+                          GPT2_LAYERS.replace("{", "{{").replace("}", "}}")).replace("hf_llama", "hf_gpt2")
+    for name, patterns in {"gpt2": '"*.query", "*.value", "*.dense_0"', "gpt2_queries": '"*.query"'}.items():
+        lora = f"lora: {{rank: 3, alpha: 5.0, parameters: [{patterns}]}}"
+        config = gpt2.format(name=name, lora=lora, batch=BATCH, rate=RATE, steps=STEPS)
+        check(pmaptrain, name, GPT2LMHeadModel(GPT2), config)
 
 
 def main() -> None:
@@ -181,15 +210,14 @@ def main() -> None:
             raise SystemExit(f"{package} is {found}, expected {pinned}")
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["--check"]:
-        return check(pathlib.Path(sys.argv[2]), sys.argv[3])
+        return check_all(str(pathlib.Path(sys.argv[2]).resolve()))
     x, y = data()
     for name, (options, lora) in CASES.items():
         folder = HERE / name
         folder.mkdir(parents=True, exist_ok=True)
         np.savez(folder / "data.npz", x=x, y=y)
         model = get_peft_model(llama(), LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **options))
-        start = dict(ours(*each) for each in model.named_parameters() if "original_module" not in each[0])
-        save_file({key: value.detach().contiguous() for key, value in start.items()}, folder / "start.safetensors")
+        save_file(start_of(model), folder / "start.safetensors", metadata={"format": "pt"})
         found = trained(model, x, y)
         print(f"{name}: loss {found['loss'][0]:.4f} -> {found['loss'][-1]:.4f}")
         with tempfile.TemporaryDirectory() as saved:
@@ -201,7 +229,6 @@ def main() -> None:
         (folder / "config.yaml").write_text(
             CONFIG.format(name=name, lora=lora, batch=BATCH, rate=RATE, steps=STEPS))
         (folder / "expected.json").write_text(json.dumps(found) + "\n")
-        check(folder, name)
 
 
 if __name__ == "__main__":
