@@ -41,7 +41,13 @@ class PretrainedWriter {
     if (tokenizer_) check_tokenizer();
     source_ = model_.is_language_model() ? texts() : images();
     if (!model_.is_language_model()) count_classes();
-    return {text(), std::move(notes_)};
+    const std::string config = text();
+    try {
+      spec::load_text(config, name_ + ".yaml", folder_.string(), {});
+    } catch (const Error& error) {  // nobody sees the config, so only what it says of the model is told
+      fail_data(fmt::format("no config would have the model of '{}': {}", path_, error.diagnostics().front().message));
+    }
+    return {config, std::move(notes_)};
   }
 
  private:

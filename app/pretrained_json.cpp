@@ -26,6 +26,16 @@ JsonFile::JsonFile(std::string path) : path_(std::move(path)) {
   json_ = std::make_shared<const Json>(std::move(json));
 }
 
+namespace {
+
+// Products of two of them are no overflow.
+bool is_integer(const Json& value, std::int64_t least) {
+  constexpr double most = 2147483647;
+  return value.is_number_integer() && value.get<double>() >= static_cast<double>(least) && value.get<double>() <= most;
+}
+
+}  // namespace
+
 const Json* JsonFile::find(std::string_view key) const {
   const Json* at = json_.get();
   while (true) {
@@ -52,6 +62,7 @@ void JsonFile::fail(std::string_view key, std::string_view expected) const {
 }
 
 void JsonFile::refuse(std::string_view key, const std::string& help) const {
+  if (!has(key)) fail_data(fmt::format("'{}' has no '{}', and the default does not fit", path_, key), help);
   fail_data(fmt::format("'{}' has {} for '{}', for which there is no layer here", path_, json_text(at(key)), key),
             help);
 }
@@ -59,12 +70,18 @@ void JsonFile::refuse(std::string_view key, const std::string& help) const {
 bool JsonFile::has(std::string_view key) const { return find(key) != nullptr; }
 
 std::int64_t JsonFile::integer(std::string_view key) const {
+  if (!is_integer(at(key), 1)) fail(key, "a whole number of at least 1");
+  return at(key).get<std::int64_t>();
+}
+
+std::vector<std::int64_t> JsonFile::integers(std::string_view key, std::int64_t least) const {
   const Json& value = at(key);
-  constexpr std::int64_t most = std::int64_t{1} << 40;
-  if (!value.is_number_integer() || value.get<double>() < 1 || value.get<double>() > static_cast<double>(most)) {
-    fail(key, "a whole number of at least 1");
+  std::vector<std::int64_t> all;
+  for (const Json& one : value.is_array() ? value : Json::array({value})) {
+    if (!is_integer(one, least)) fail(key, fmt::format("a whole number of at least {}, or a list of them", least));
+    all.push_back(one.get<std::int64_t>());
   }
-  return value.get<std::int64_t>();
+  return all;
 }
 
 std::int64_t JsonFile::integer(std::string_view key, std::int64_t otherwise) const {

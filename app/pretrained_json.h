@@ -20,8 +20,10 @@ class JsonFile {
   // Whether the key is there, and not null. `key` may be that of an object inside: "rope_parameters.rope_type".
   bool has(std::string_view key) const;
   // Throw Error (data) for a value of another type; without a default also where the key is missing.
-  std::int64_t integer(std::string_view key) const;  // of at least 1
+  std::int64_t integer(std::string_view key) const;  // from 1 to 2^31 - 1
   std::int64_t integer(std::string_view key, std::int64_t otherwise) const;
+  // Of one whole number, or of a list of them, from `least` on.
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t least) const;
   double number(std::string_view key) const;
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;

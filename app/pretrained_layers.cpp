@@ -50,13 +50,8 @@ bool has_head(const JsonFile& config) {
 std::optional<std::int64_t> end_token(const JsonFile& config, std::int64_t tokens) {
   constexpr std::string_view key = "eos_token_id";
   if (!config.has(key)) return std::nullopt;
-  std::int64_t id = -1;
-  try {
-    id = config.integer(key);
-  } catch (const Error&) {  // a list of several
-    return std::nullopt;
-  }
-  return id < tokens ? std::optional(id) : std::nullopt;
+  const std::vector<std::int64_t> ids = config.integers(key, 0);  // the first of several is that of a text
+  return !ids.empty() && ids.front() < tokens ? std::optional(ids.front()) : std::nullopt;
 }
 
 void check_heads(const JsonFile& config, std::string_view key, std::int64_t heads, std::int64_t features) {
@@ -167,15 +162,10 @@ PretrainedModel llama(const JsonFile& config) {
 
 // A key that is one number, or a list of one or two: [height, width].
 std::vector<std::int64_t> sides(const JsonFile& config, std::string_view key, std::int64_t otherwise) {
-  try {
-    const std::int64_t side = config.integer(key, otherwise);
-    return {side, side};
-  } catch (const Error&) {
-    const std::vector<double> list = config.numbers(key);
-    if (list.empty() || list.size() > 2 || list.front() < 1 || list.back() < 1)
-      config.refuse(key, "expected two sizes");
-    return {static_cast<std::int64_t>(list.front()), static_cast<std::int64_t>(list.back())};
-  }
+  if (!config.has(key)) return {otherwise, otherwise};
+  const std::vector<std::int64_t> list = config.integers(key, 1);
+  if (list.empty() || list.size() > 2) config.refuse(key, "expected one size, or height and width");
+  return {list.front(), list.back()};
 }
 
 PretrainedModel vit(const JsonFile& config) {
@@ -228,14 +218,12 @@ PretrainedModel read_transformers(const std::string& folder) {
     model = vit(config);
     const fs::path images = fs::path(folder) / "preprocessor_config.json";
     std::error_code ignored;
+    model.mean = model.std = std::vector<double>(static_cast<std::size_t>(model.image.back()), 0.5);
     if (fs::exists(images, ignored)) {
       const JsonFile prepared(images.string());
-      if (prepared.flag("do_normalize", true) && prepared.has("image_mean") && prepared.has("image_std")) {
-        model.mean = prepared.numbers("image_mean");
-        model.std = prepared.numbers("image_std");
-      }
-    } else {
-      model.mean = model.std = std::vector<double>(static_cast<std::size_t>(model.image.back()), 0.5);
+      if (prepared.has("image_mean")) model.mean = prepared.numbers("image_mean");
+      if (prepared.has("image_std")) model.std = prepared.numbers("image_std");
+      if (!prepared.flag("do_normalize", true)) model.mean = model.std = {};
     }
   } else {
     if (!config.has("model_type")) {

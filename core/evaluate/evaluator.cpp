@@ -321,8 +321,10 @@ std::vector<Evaluation> CheckpointEvaluation::evaluate_members() const {
                       members_.size() > 1 ? "--member N evaluates one member alone" : "");
   shared_.meet();
   const std::unique_ptr<Module> module = std::move(*planned).load();
-  const auto opened = setup::open_base(model, spec, shared_.first_process());
-  setup::write_base(*module, model, spec, state.base, {}, opened.get());
+  {
+    const auto opened = setup::open_base(model, spec, shared_.first_process());
+    setup::write_base(*module, model, spec, state.base, {}, opened.get());
+  }
   std::vector<std::int64_t> there;
   for (const std::int64_t member : members_) {
     there.push_back(std::ssize(there));
@@ -454,10 +456,11 @@ void CheckpointEvaluation::position_losses(const std::function<void(const Positi
     likeliest.clear();
     for (std::size_t i = 0; i < static_cast<std::size_t>(examples) * positions; ++i) {
       const std::size_t at = i / positions * 2 * positions + i % positions;
-      double chance = 0;
-      for (std::int64_t m = 0; m < members; ++m) chance += std::exp(-outputs.number(m, at));
+      double least = outputs.number(0, at), chance = 0;
+      for (std::int64_t m = 1; m < members; ++m) least = std::min(least, outputs.number(m, at));
+      for (std::int64_t m = 0; m < members; ++m) chance += std::exp(least - outputs.number(m, at));
       const bool is_alone = members == 1;
-      losses.push_back(is_alone ? outputs.number(0, at) : -std::log(chance / static_cast<double>(members)));
+      losses.push_back(is_alone ? outputs.number(0, at) : least - std::log(chance / static_cast<double>(members)));
       likeliest.push_back(is_alone ? static_cast<std::int32_t>(outputs.number(0, at + positions)) : -1);
     }
     take({step * batch.global, examples, losses, likeliest});

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/data/tables/csv_source.h"
+#include "core/exports/arrays.h"
 #include "core/exports/merged.h"
 #include "core/model/layout.h"
 #include "core/model/other_names.h"
@@ -56,13 +57,11 @@ run::Tensors arrays_of_several(const TrainedModel& trained, model::ParameterLayo
   for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
     const model::StoredParameter stored = model::stored(trained.model.parameters[i], layout);
     if (!stored.is_part()) continue;
-    for (const std::string& name : {stored.name, stored.added}) {
-      if (name.empty() || arrays.contains(name)) continue;
-      run::Tensor& array = arrays[name];
-      array.shape = stored.array_shape();
-      array.bytes.resize(static_cast<std::size_t>(numel(array.shape)) * sizeof(float));
-    }
-    model::to_stored(stored, trained.parameters[i], sizeof(float), arrays[stored.name].bytes);
+    write_to_array(arrays, stored, trained.parameters[i], trained.model.parameters[i].name);
+    if (stored.added.empty() || arrays.contains(stored.added)) continue;
+    run::Tensor& added = arrays[stored.added];
+    added.shape = stored.array_shape();
+    added.bytes.resize(static_cast<std::size_t>(numel(added.shape)) * sizeof(float));
   }
   return arrays;
 }

@@ -57,6 +57,7 @@ TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
   const auto values = std::make_shared<std::map<std::string, Floats>>();
   const auto keep = [&](const model::Parameter& parameter, std::size_t /*first*/, std::span<const std::byte> slice) {
     Floats& kept = (*values)[parameter.name];
+    kept.reserve(static_cast<std::size_t>(numel(parameter.shape)));
     for (const float value : floats_of(slice)) {
       kept.push_back(parameter.stored_as == DType::bf16 ? static_cast<float>(bf16(value)) : value);
     }

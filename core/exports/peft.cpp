@@ -13,7 +13,9 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/exports/arrays.h"
 #include "core/model/layout.h"
+#include "core/model/other_names.h"
 #include "core/setup/base.h"
 #include "core/setup/options.h"
 
@@ -68,6 +70,10 @@ class Writer {
  private:
   model::ParameterLayout layout_of_base() const {
     const auto& from = spec_.model.initial_from;
+    if (from && !from->rename.empty()) {
+      refuse("--layout peft needs the names that the base has in PyTorch, and model.init.from.rename gives it others",
+             spec_.model.init_place);
+    }
     if (from && from->layout != model::ParameterLayout::flax) return from->layout;
     throw Error(ExitStatus::usage,
                 Diagnostic{"config",
@@ -76,6 +82,14 @@ class Writer {
                            "model.init.from.layout says them, for a file of another project; export without --layout "
                            "writes the model with its adapters in it",
                            {}});
+  }
+
+  [[noreturn]] static void refuse(std::string message, const Place& place) {
+    throw Error(ExitStatus::usage, Diagnostic{"config",
+                                              place,
+                                              std::move(message),
+                                              "export without --layout writes the model with its adapters in it",
+                                              {}});
   }
 
   std::span<const std::byte> tensor_of(const Parameter& parameter) const {
@@ -91,6 +105,12 @@ class Writer {
   std::string module_of(const Parameter& parameter) const {
     return without_last_part(model::stored(parameter, layout_).name);
   }
+  // Throws for a parameter for which the layout of a kind of model has no name.
+  void check_name(const Parameter& parameter) const {
+    if (!model::has_other_names(layout_) || model::find_other_name(layout_, parameter.name) != nullptr) return;
+    refuse(fmt::format("the layout {} has no name for '{}'", declare::word_of(layout_), parameter.name),
+           spec_.lora->place);
+  }
 
   void find_modules() {
     model::for_each_node(model_.layers, [&](const Node& node) {
@@ -100,10 +120,21 @@ class Writer {
         (is_adapted(node, parameter) ? adapted_ends_ : other_ends_).insert(last_part(module));
       }
       for (const Adapter& adapter : node.adapters) {
-        const model::StoredParameter stored = model::stored(node.parameters[adapter.kernel], layout_);
+        const Parameter& kernel = node.parameters[adapter.kernel];
+        check_name(kernel);
+        const model::StoredParameter stored = model::stored(kernel, layout_);
+        check_ranges(node, stored);
         modules_[without_last_part(stored.name)].push_back({&node, &adapter, stored.part, stored.parts});
       }
     });
+  }
+  // Adapters of a module have the ranges of its kernel: equal ones.
+  void check_ranges(const Node& node, const model::StoredParameter& of) const {
+    for (const Parameter& parameter : node.parameters) {
+      const model::StoredParameter other = model::stored(parameter, layout_);
+      if (other.name != of.name || other.array_shape() == of.array_shape()) continue;
+      refuse(fmt::format("'{}' and others are no equal ranges of '{}'", parameter.name, of.name), spec_.lora->place);
+    }
   }
   static bool is_adapted(const Node& node, const Parameter& parameter) {
     return std::any_of(node.adapters.begin(), node.adapters.end(),
@@ -153,15 +184,19 @@ class Writer {
   void add_saved_modules() {
     for (const Parameter& parameter : model_.parameters) {
       if (parameter.lora != LoraRole::none || parameter.is_state) continue;
+      check_name(parameter);
       const std::string module = module_of(parameter);
       saved_.insert(module);
-      if (!modules_.contains(module)) continue;
-      throw Error(ExitStatus::usage, Diagnostic{"config",
-                                                spec_.lora->place,
-                                                "peft trains whole modules beside adapters, and '" + parameter.name +
-                                                    "' is beside an adapter in its module",
-                                                "export without --layout writes the model with its adapters in it",
-                                                {}});
+      if (modules_.contains(module)) {
+        refuse("peft trains whole modules beside adapters, and '" + parameter.name +
+                   "' is beside an adapter in its module",
+               spec_.lora->place);
+      }
+      model::for_each_node(model_.layers, [&](const Node& node) {
+        if (node.shared_name != parameter.name) return;
+        refuse("peft copies a module that it trains, and '" + parameter.name + "' is also read by '" + node.name + "'",
+               spec_.lora->place);
+      });
     }
     if (saved_.empty()) return;
     std::map<std::string, std::vector<std::byte>> kept;
@@ -179,15 +214,10 @@ class Writer {
       if (is_base || !saved_.contains(module_of(parameter))) continue;
       add_saved(parameter, tensor_of(parameter));
     }
+    for (const auto& [name, array] : arrays_) add(name, array.shape, array.bytes);
   }
   void add_saved(const Parameter& parameter, std::span<const std::byte> values) {
-    const model::StoredParameter stored = model::stored(parameter, layout_);
-    add(stored.name, stored.shape,
-        stored.is_reordered() ? model::to_stored(stored, values, sizeof(float))
-                              : std::vector<std::byte>(values.begin(), values.end()));
-  }
-  void add(std::string name, Shape shape, const std::vector<std::byte>& bytes) {
-    add(std::move(name), std::move(shape), std::span<const std::byte>(bytes));
+    write_to_array(arrays_, model::stored(parameter, layout_), values, parameter.name);
   }
 
   std::string config() const {
@@ -238,6 +268,7 @@ class Writer {
   std::map<std::string, run::TensorView> tensors_;
   std::map<std::string, std::vector<Adapted>> modules_;  // by their paths
   std::set<std::string> adapted_ends_, other_ends_, saved_;
+  run::Tensors arrays_;  // of the modules that are saved
   PeftAdapters out_;
 };
 

@@ -1,6 +1,7 @@
 #include "core/model/other_names.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/base/text.h"
 #include "core/base/wildcards.h"
@@ -35,7 +36,8 @@ OtherNames gpt2() {
               {"layer_norm_0.bias", "transformer.ln_f.bias"},
               {"head.kernel", "lm_head.weight", 0, 1, 0, true},
           },
-          {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias", "lm_head.weight"}};
+          {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"},
+          "lm_head.weight"};
 }
 
 // transformers' LlamaForCausalLM, whose rotary embedding turns halves as ours does.
@@ -60,7 +62,8 @@ OtherNames llama() {
               {"rms_norm_0.scale", "model.norm.weight"},
               {"head.kernel", "lm_head.weight"},
           },
-          {"model.layers.*.self_attn.rotary_emb.inv_freq", "lm_head.weight"}};
+          {"model.layers.*.self_attn.rotary_emb.inv_freq"},
+          "lm_head.weight"};
 }
 
 // transformers' ViTForImageClassification.
@@ -125,11 +128,14 @@ OtherNames resnet() {
 const OtherNames& other_names(ParameterLayout layout) {
   static const OtherNames all[] = {gpt2(), llama(), vit(), resnet()};
   switch (layout) {
+    case ParameterLayout::hf_gpt2: return all[0];
     case ParameterLayout::hf_llama: return all[1];
     case ParameterLayout::hf_vit: return all[2];
     case ParameterLayout::torchvision_resnet: return all[3];
-    default: return all[0];
+    case ParameterLayout::flax:
+    case ParameterLayout::torch: break;
   }
+  std::abort();  // they have no names of one kind of model
 }
 
 const OtherName* find_other_name(ParameterLayout layout, std::string_view parameter) {

@@ -24,9 +24,10 @@ struct OtherNames {
   // What every name but those of `theirs` outside of it begins with; a file may leave it out, as those of models
   // without a head do.
   std::string_view prefix;
-  bool transposes = true;                 // whether kernels are (out, in), as PyTorch's
-  std::vector<OtherName> names;           // the first that matches a parameter is its own
-  std::vector<std::string_view> ignored;  // tensors that hold nothing of a model which lacks them
+  bool transposes = true;                      // whether kernels are (out, in), as PyTorch's
+  std::vector<OtherName> names;                // the first that matches a parameter is its own
+  std::vector<std::string_view> ignored = {};  // tensors that hold nothing of a model which lacks them: masks
+  std::string_view copy = {};                  // of a tied head, the name that its copy of the first table has
 };
 
 // Of a layout that is neither flax nor torch.
@@ -36,7 +37,7 @@ const OtherName* find_other_name(ParameterLayout layout, std::string_view parame
 
 // The names by which files may have what the layout calls `name`: with its prefix, and without.
 std::vector<std::string> spellings(ParameterLayout layout, const std::string& name);
-// Whether a tensor of a file holds nothing of a model that lacks it: a mask, or the copy of a tied table.
+// Whether a tensor of a file holds nothing of a model that lacks it.
 bool is_ignored(ParameterLayout layout, std::string_view tensor);
 
 }  // namespace pmaptrain::model

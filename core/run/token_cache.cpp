@@ -48,10 +48,11 @@ class Turn {
     while (file_system().flock(file_.get(), LOCK_EX) != 0) {
       if (errno != EINTR) return;
     }
+    is_held_ = true;
   }
   // Who waits has the file open, and gets its lock next; who comes later makes a new one, and may go on beside.
   ~Turn() {
-    if (file_) file_system().unlink_at(AT_FDCWD, path_);
+    if (is_held_) file_system().unlink_at(AT_FDCWD, path_);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -59,6 +60,7 @@ class Turn {
  private:
   std::string path_;
   Descriptor file_;
+  bool is_held_ = false;
 };
 
 class Tokens final : public data::TokenCache {

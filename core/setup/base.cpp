@@ -107,7 +107,13 @@ std::vector<std::string> check_base(const Setup& setup, const InitialValues& ini
 std::shared_ptr<const InitialFile> open_base(const model::Model& model, const spec::Spec& spec,
                                              const run::FirstProcess& first) {
   if (!model.lora || !spec.model.initial_from || first.is_alone()) return nullptr;
-  return std::make_shared<const InitialFile>(open_initial_file(spec.model, first));
+  try {
+    return std::make_shared<const InitialFile>(open_initial_file(spec.model, first));
+  } catch (const FailedElsewhere&) {
+    throw;
+  } catch (const Error& error) {
+    throw with_note_of_base(error);
+  }
 }
 
 std::string read_base(const model::Model& model, const spec::Spec& spec, const std::string& expected,

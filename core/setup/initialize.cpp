@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -415,9 +416,16 @@ void InitialValues::check_array(const model::StoredParameter& part, const run::T
   for (const model::Parameter& parameter : model_.parameters) {
     if (in_file_.contains(parameter.name) && stored(parameter).name == part.name) names.push_back(parameter.name);
   }
+  const auto in_file = in_file_as_.find(tensor.name);
+  if (in_file == in_file_as_.end()) {
+    const std::string layout = declare::word_of(spec_.initial_from->layout);
+    return found.add(fmt::format("has '{}' under the name that it has here, and in the layout {} it is a range of '{}'",
+                                 tensor.name, layout, part.name),
+                     "leave out layout: it is for files of others", {tensor.name});
+  }
   if (tensor.name != names.front()) return;
-  found.add(fmt::format("has '{}', the parameters {}, as {}; together they are {}", in_file_as_.at(tensor.name),
-                        some_of(names), shown(tensor), shown(model_.dtype, part.array_shape())),
+  found.add(fmt::format("has '{}', the parameters {}, as {}; together they are {}", in_file->second, some_of(names),
+                        shown(tensor), shown(model_.dtype, part.array_shape())),
             "change the layer's sizes", names);
 }
 
@@ -468,8 +476,9 @@ void InitialValues::release(const model::Parameter& parameter) const {
   const auto found = in_file_.find(parameter.name);
   if (found == in_file_.end()) return;
 #ifdef MADV_PAGEOUT
-  // Whole pages only. What is no page of a file is left as it is, as is what other processes read too.
-  constexpr std::size_t page = 4096;
+  const model::StoredParameter order = stored(parameter);
+  if (order.part + 1 < order.parts) return;                             // the array is read again for its other ranges
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));  // only whole pages are given back
   const std::span<const std::byte> bytes = found->second.array.bytes;
   const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(bytes.data()) % page) % page;
   if (bytes.size() < before + page) return;

@@ -274,7 +274,7 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   std::erase_if(keys, [](const spec::ChangedKey& key) { return spec::may_differ_on_resume(key.path); });
   // The base of adapters is compared by its content.
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
-    return loaded.spec.lora && !key.before.empty() && key.path == "model.init.from.path";
+    return loaded.spec.lora && !key.before.empty() && !key.after.empty() && key.path == "model.init.from.path";
   });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     const bool has_same_axes = key.path == "mesh.axes" && same_names(key.before, key.after);

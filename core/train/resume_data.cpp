@@ -175,7 +175,8 @@ setup::Setup make_resumed_setup(spec::Loaded loaded, const run::RunState& state,
     try {
       return setup::make_setup(loaded, schedule_origin(state), &state.encoding, base);
     } catch (const Error& error) {
-      if (loaded.spec.lora && error.diagnostics().back().place == loaded.spec.model.init_place) {
+      if (loaded.spec.lora && loaded.spec.model.initial_from &&
+          error.diagnostics().back().place == loaded.spec.model.init_place) {
         throw setup::with_note_of_base(error);
       }
       std::string changed;

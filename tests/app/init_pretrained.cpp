@@ -74,6 +74,9 @@ TEST_CASE("init hf refuses a config.json that is broken, at its key", "[app]") {
   CHECK(contains(with("gpt2", "n_layer", 1e300), "expected a whole number"));
   CHECK(contains(with("gpt2", "resid_pdrop", "a"), "help: expected a number"));
   CHECK(contains(with("vit", "image_size", "large"), "'image_size'"));
+  CHECK(contains(with("vit", "image_size", {16, 16, 16}), "help: expected one size, or height and width"));
+  CHECK(contains(with("vit", "image_size", {1e300, 1e300}), "expected a whole number of at least 1, or a list"));
+  CHECK(contains(with("llama", "rms_norm_eps", -1.0), "no config would have the model of '"));
   CHECK(contains(refused("gpt2", [](Json& config) { config.erase("n_embd"); }), "'CONFIG' has no 'n_embd'"));
   CHECK(contains(refused("gpt2", [](Json& config) { config = Json::array(); }), "'CONFIG' is no JSON object"));
   CHECK(contains(refused("gpt2", [](Json& config) { config.erase("model_type"); }), "'CONFIG' has no 'model_type'"));
@@ -81,6 +84,25 @@ TEST_CASE("init hf refuses a config.json that is broken, at its key", "[app]") {
   CHECK(contains(call({"init", "hf", folder.path().string()}).err, "config.json"));
   test::write_text(folder / "config.json", std::string(100000, '['));
   CHECK(contains(call({"init", "hf", folder.path().string()}).err, "is no JSON object"));
+}
+
+TEST_CASE("init hf puts the token that ends a text behind each document, the first of several", "[app]") {
+  const auto end_token_of = [](const Json& ids) {
+    const TemporaryFolder folder;
+    Json json = pretrained_fixture("gpt2_other");
+    json["config"]["eos_token_id"] = ids;
+    write_pretrained(folder / "gpt2", json);
+    call({"tokenize", "train", "README.md", "--size", "300", "--output", folder / "gpt2/tokenizer.json"});
+    const Finished init = call({"init", "hf", folder / "gpt2", folder / "own.yaml", "--data", "README.md"});
+    INFO(init.err);
+    REQUIRE(init.status == 0);
+    const std::string config = read_text(folder / "own.yaml");
+    const std::size_t at = config.find("end_token: ");
+    return at == std::string::npos ? "" : config.substr(at, config.find(' ', at + 11) - at);
+  };
+  CHECK(end_token_of(0) == "end_token: 0");
+  CHECK(end_token_of({7, 9}) == "end_token: 7");
+  CHECK(end_token_of(nullptr).empty());
 }
 
 TEST_CASE("init hf and init torchvision tell how they are used", "[app]") {

@@ -10,6 +10,7 @@
 #include "tests/app/call.h"
 #include "tests/catch.h"
 #include "tests/pretrained_model.h"
+#include "tests/train/tensors.h"
 #include "tests/words.h"
 
 using namespace pmaptrain;
@@ -73,6 +74,7 @@ TEST_CASE("an index of shards that is wrong is refused", "[setup]") {
                        "names no file of its folder for 'a'"));
   CHECK(test::contains(refused("{\"weight_map\": {\"a\": 3}}"), "names no file of its folder for 'a'"));
   CHECK(test::contains(refused("{\"weight_map\": {\"a\": \"none.safetensors\"}}"), "DIR/none.safetensors"));
+  CHECK(test::contains(refused("{\"weight_map\": {\"a\": \"..\"}}"), "names no file of its folder for 'a'"));
   fs::copy(folder.path("model-00001-of-00003.safetensors"), folder.path("again.safetensors"));
   CHECK(test::contains(
       refused("{\"weight_map\": {\"a\": \"again.safetensors\", \"b\": \"model-00001-of-00003.safetensors\"}}"),
@@ -109,4 +111,33 @@ TEST_CASE("elements that a run cannot begin with are told in files of every type
   bytes[bytes.size() - 2] = '\0';
   test::write_text(path, bytes);
   CHECK(test::contains(folder.refusal(), "has .inf in 'tokens.embedding' at [319,15], where a run cannot begin"));
+}
+
+TEST_CASE("a file of this program in the layout of another is told to leave out the layout", "[setup]") {
+  const Folder folder("gpt2_other");
+  spec::Overrides overrides;
+  const setup::Setup setup = setup::make_setup(spec::load(folder.folder / "own.yaml", overrides));
+  run::Tensors tensors;
+  for (const model::Parameter& parameter : setup.model.parameters) {
+    tensors[parameter.name] = {DType::f32, parameter.shape,
+                               std::vector<std::byte>(static_cast<std::size_t>(numel(parameter.shape)) * 4)};
+  }
+  write_tensors(folder.path("model.safetensors"), tensors);
+  const std::string said = folder.refusal();
+  CHECK(test::contains(said,
+                       "has 'repeat_0.0.residual_0.attention_0.query.bias' under the name that it has here, and "
+                       "in the layout hf_gpt2 it is a range of 'transformer.h.0.attn.c_attn.bias'"));
+  CHECK(test::contains(said, "leave out layout: it is for files of others"));
+}
+
+TEST_CASE("the copy of a tied table is left out, and another head is listed", "[setup]") {
+  const Folder folder("llama_scaled");
+  const std::string path = folder.path("model.safetensors");
+  run::Tensors tensors = run::read_safetensors(path);
+  tensors["lm_head.weight"] = tensors.at("model.embed_tokens.weight");
+  write_tensors(path, tensors);
+  CHECK_FALSE(test::contains(folder.note(), "lm_head"));
+  tensors["lm_head.weight"].bytes[3] ^= std::byte{1};
+  write_tensors(path, tensors);
+  CHECK(test::contains(folder.note(), "; left in the file: lm_head.weight"));
 }

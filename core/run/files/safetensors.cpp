@@ -61,22 +61,6 @@ struct TensorPlace {
   std::uint64_t element_bytes() const { return is_half ? sizeof(std::uint16_t) : size_of(dtype); }
 };
 
-}  // namespace
-
-// An f16 has 5 bits of exponent and 10 of fraction.
-float widened(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000U) << 16;
-  const std::uint32_t exponent = half >> 10 & 0x1FU, fraction = half & 0x3FFU;
-  if (exponent == 0) {  // zero or subnormal: a multiple of 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
-  }
-  const std::uint32_t wide = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-namespace {
-
 class Reader {
  public:
   Reader(const data::Bytes& file, const std::string& path, bool takes_halves)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -32,10 +31,8 @@ struct TensorView {
   DType dtype = DType::f32;
   Shape shape;
   std::span<const std::byte> bytes;
-  bool is_half = false;  // of a file that may have them: the elements are f16, and f32 once they are widened
+  bool is_half = false;  // of a file that may have them: the elements are f16 (core/base/half.h), to be read as f32
 };
-// An element of such a tensor.
-float widened(std::uint16_t half);
 
 // The tensors of a file, in the order of their data, as views of the file's bytes. Every size in the header is compared
 // with the size of the file before it is used. Throws Error (data) for a file that is truncated, damaged, or has an

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/half.h"
 #include "core/model/element_walk.h"
 #include "core/setup/initial/ranges.h"
 
@@ -14,8 +15,8 @@ namespace {
 // An element of f16.
 struct Half {
   std::uint16_t bits;
-  explicit operator float() const { return run::widened(bits); }
-  explicit operator double() const { return static_cast<double>(run::widened(bits)); }
+  explicit operator float() const { return widened_half(bits); }
+  explicit operator double() const { return static_cast<double>(widened_half(bits)); }
 };
 
 template <class T>
@@ -33,12 +34,9 @@ void read_as(const model::StoredParameter& stored, const FileArray& from, const 
     for (std::size_t task = begin; task < end; ++task) {
       if (from.added) {
         walk.run(task, [&](std::size_t element, std::size_t place) {
-          if constexpr (std::is_same_v<T, Half>) {
-            take(element, static_cast<float>(element_at<T>(from.array, place)) +
-                              static_cast<float>(element_at<T>(*from.added, place)));
-          } else {
-            take(element, static_cast<T>(element_at<T>(from.array, place) + element_at<T>(*from.added, place)));
-          }
+          using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+          take(element, static_cast<Sum>(element_at<T>(from.array, place)) +
+                            static_cast<Sum>(element_at<T>(*from.added, place)));
         });
       } else {
         walk.run(task,

@@ -53,7 +53,7 @@ std::string why_none(const std::string& path) {
 // The files of a folder of transformers: model.safetensors, or the shards that its index lists. Throws Error (data).
 std::vector<std::string> files_in(const fs::path& folder) {
   const fs::path index = folder / index_name;
-  if (!is_there(index)) return {(folder / whole_name).string()};
+  if (is_there(folder / whole_name)) return {(folder / whole_name).string()};  // as transformers prefers it
   const data::Bytes file = data::map_file(index.string());
   const auto* const text = reinterpret_cast<const char*>(file.view().data());
   constexpr int most_levels = 16;
@@ -67,10 +67,12 @@ std::vector<std::string> files_in(const fs::path& folder) {
   }
   std::set<std::string> names;
   for (const auto& [tensor, name] : json["weight_map"].items()) {
-    if (!name.is_string() || fs::path(name.get<std::string>()).filename() != name.get<std::string>()) {
+    const std::string shard = name.is_string() ? name.get<std::string>() : "";
+    const bool is_below = shard.find('/') != std::string::npos || shard.find('\0') != std::string::npos;
+    if (!shard.ends_with(".safetensors") || is_below) {
       refuse(fmt::format("names no file of its folder for '{}'", tensor));
     }
-    names.insert(name.get<std::string>());
+    names.insert(shard);
   }
   if (names.empty()) refuse("lists no file");
   std::vector<std::string> paths;

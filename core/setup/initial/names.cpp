@@ -42,7 +42,12 @@ class Renamer {
     for (const std::string& name : names_) parameters_[name] = name;
   }
 
-  bool knows(const std::string& name) const { return parameters_.contains(name); }
+  // Whether the tensor is a parameter, or is to be called like one.
+  bool knows(const std::string& name) const {
+    return parameters_.contains(name) ||
+           std::any_of(from_.rename.begin(), from_.rename.end(),
+                       [&](const spec::Rename& rename) { return matches(rename.from.text, name); });
+  }
 
   std::string renamed(const std::string& name) {
     std::string given = name;
@@ -92,13 +97,30 @@ class Renamer {
   std::set<std::size_t> used_;  // indices of the renames that have matched a tensor
 };
 
+// The table of which a model with a tied head has a copy.
+std::optional<run::TensorView> tied_table(const std::vector<run::TensorView>& tensors, model::ParameterLayout layout) {
+  if (!model::has_other_names(layout) || model::other_names(layout).copy.empty()) return std::nullopt;
+  const std::vector<std::string> names =
+      model::spellings(layout, std::string(model::other_names(layout).names.front().theirs));
+  for (const run::TensorView& tensor : tensors) {
+    if (std::find(names.begin(), names.end(), tensor.name) != names.end()) return tensor;
+  }
+  return std::nullopt;
+}
+
+bool is_same(const run::TensorView& a, const run::TensorView& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
+}
+
 }  // namespace
 
 std::map<std::string, std::string> rename_tensors(std::vector<run::TensorView>& tensors, const model::Model& model,
                                                   const spec::InitialFrom& from, const std::string& path) {
   Renamer renamer(model, from);
+  const std::optional<run::TensorView> table = tied_table(tensors, from.layout);
   std::erase_if(tensors, [&](const run::TensorView& tensor) {
-    return model::is_ignored(from.layout, tensor.name) && !renamer.knows(tensor.name);
+    const bool is_copy = table && model::other_names(from.layout).copy == tensor.name && is_same(*table, tensor);
+    return (is_copy || model::is_ignored(from.layout, tensor.name)) && !renamer.knows(tensor.name);
   });
   std::map<std::string, std::string> in_file;
   std::vector<std::string> names;
@@ -125,6 +147,10 @@ void name_ranges(std::vector<run::TensorView>& tensors, const model::Model& mode
     const auto found = arrays.find(stored.name);
     if (!stored.is_part() || found == arrays.end()) continue;
     run::TensorView array = found->second;
+    if (arrays.contains(parameter.name)) {
+      fail_data(fmt::format("the file has '{}' twice: under this name, and in '{}'", parameter.name, stored.name),
+                "leave out one of them");
+    }
     if (!stored.added.empty()) {
       const auto other = arrays.find(stored.added);
       const bool fits = other != arrays.end() && other->second.dtype == array.dtype &&
