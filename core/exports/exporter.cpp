@@ -66,12 +66,21 @@ run::Tensors arrays_of_several(const TrainedModel& trained, model::ParameterLayo
   return arrays;
 }
 
-// Whether the layout has names for all parameters of the model.
+// Whether the model is of the kind of the layout: it has names for all parameters, and the model those that stand once.
 void check_names(const model::Model& model, model::ParameterLayout layout) {
   if (!model::has_other_names(layout)) return;
   std::vector<std::string> others;
   for (const model::Parameter& parameter : model.parameters) {
     if (model::find_other_name(layout, parameter.name) == nullptr) others.push_back("'" + parameter.name + "'");
+  }
+  for (const model::OtherName& name : model::other_names(layout).names) {
+    if (!others.empty() || name.ours.find('*') != std::string_view::npos || name.ours.starts_with("head.")) continue;
+    const bool has_it = std::any_of(model.parameters.begin(), model.parameters.end(),
+                                    [&](const model::Parameter& parameter) { return parameter.name == name.ours; });
+    if (has_it) continue;
+    fail_usage(fmt::format("the layout {} is that of models with '{}', which this one lacks", declare::word_of(layout),
+                           name.ours),
+               "--layout torch takes any model");
   }
   if (others.empty()) return;
   constexpr std::size_t most = 4;

@@ -203,7 +203,9 @@ TEST_CASE("export refuses what it cannot do, with what helps", "[app]") {
       {{"--output", to + "a.onnx", "--format", "onxx"}, "error: --format takes one of onnx, safetensors, not 'onxx'\n"},
       {{"--output", to + "a.safetensors", "--layout", "keras"},
        "error: --layout takes one of flax, torch, hf_gpt2, hf_llama, hf_vit, torchvision_resnet, peft, not 'keras'\n"},
-      {{"--output", to + "a.safetensors", "--layout", "hf_vit"}, "error: the layout hf_vit has no name for '"},
+      {{"--output", to + "a.safetensors", "--layout", "hf_vit"},
+       "error: the layout hf_vit is that of models with 'class_token_0.token', which this one lacks\n"},
+      {{"--output", to + "a.safetensors", "--layout", "hf_gpt2"}, "error: the layout hf_gpt2 has no name for '"},
       {{"--output", to + "a.onnx", "--checkpoint", "5"}, "has no checkpoint '5'\n  help: it has 6, last\n"},
       {{"--output", to + "a.onnx", "--member", "0"}, "error: "},
   };
