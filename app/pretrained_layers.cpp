@@ -130,25 +130,21 @@ PretrainedModel llama(const JsonFile& config) {
   if (heads % shared != 0) config.refuse("num_key_value_heads", fmt::format("they divide the {} heads", heads));
   if (head_dim % 2 != 0) config.refuse("head_dim", "rotary turns pairs of features");
   const std::string norm = fmt::format("rms_norm: {{epsilon: {}}}", config.number("rms_norm_eps", 1e-6));
-  std::string attention = fmt::format("heads: {}, kv_heads: {}", heads, shared);
-  if (head_dim * heads != features) attention += fmt::format(", head_dim: {}", head_dim);
-  attention += ", causal: true";
-  if (!config.flag("attention_bias", false)) attention += ", use_bias: false";
-  attention += dropout_option(config.number("attention_dropout", 0.0));
+  std::vector<std::string> options{fmt::format("heads: {}", heads), fmt::format("kv_heads: {}", shared)};
+  if (head_dim * heads != features) options.push_back(fmt::format("head_dim: {}", head_dim));
+  options.emplace_back("causal: true");
+  if (!config.flag("attention_bias", false)) options.emplace_back("use_bias: false");
+  if (const double rate = config.number("attention_dropout", 0.0); rate != 0) {
+    options.push_back(fmt::format("dropout: {}", rate));
+  }
+  options.push_back("rotary: " + rotary(config));
   const std::string indent(16, ' ');
   model.layers =
       fmt::format("    - {{name: tokens, embedding: {{num_embeddings: {}, features: {}}}}}\n", model.tokens, features);
   model.layers += fmt::format("    - repeat:\n        times: {}\n        layers:\n", blocks);
   model.layers +=
       fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- attention:\n", indent, norm);
-  for (const std::string& option : {attention, "rotary: " + rotary(config)}) {
-    std::string rest = option;
-    for (std::size_t comma; (comma = rest.find(", ")) != std::string::npos && !option.starts_with("rotary");) {
-      model.layers += indent + "    " + rest.substr(0, comma) + "\n";
-      rest.erase(0, comma + 2);
-    }
-    model.layers += indent + "    " + rest + "\n";
-  }
+  for (const std::string& option : options) model.layers += fmt::format("{}    {}\n", indent, option);
   model.layers += fmt::format("          - residual:\n              layers:\n{0}- {1}\n{0}- swiglu: {2}\n", indent,
                               norm, config.integer("intermediate_size"));
   model.layers += "    - " + norm + "\n";

@@ -68,6 +68,7 @@ int command_export(CommandArguments arguments, const Streams& given) {
       "says");
   constexpr auto layouts = model::words_of(declare::Tag<model::ParameterLayout>());
   std::vector<std::string> words;
+  words.reserve(layouts.size() + 1);
   for (const auto& [word, meant] : layouts) words.emplace_back(word);
   words.emplace_back("peft");
   a.word(

@@ -76,6 +76,7 @@ std::vector<std::string> files_in(const fs::path& folder) {
   }
   if (names.empty()) refuse("lists no file");
   std::vector<std::string> paths;
+  paths.reserve(names.size());
   for (const std::string& name : names) paths.push_back((folder / name).string());
   return paths;
 }
