@@ -6,6 +6,16 @@
 
 namespace pmaptrain::exports {
 
+std::span<const std::byte> tensor_of(const std::map<std::string, run::TensorView>& tensors,
+                                     const model::Parameter& parameter, const std::string& file) {
+  const auto found = tensors.find(parameter.name);
+  if (found != tensors.end() && found->second.dtype == DType::f32 && found->second.shape == parameter.shape) {
+    return found->second.bytes;
+  }
+  fail_data(fmt::format("'{}' has no tensor '{}' f32{}", file, parameter.name, to_string(parameter.shape)),
+            "the config of the run describes another model");
+}
+
 void write_to_array(run::Tensors& arrays, const model::StoredParameter& stored, std::span<const std::byte> elements,
                     const std::string& parameter) {
   const auto [found, is_new] = arrays.try_emplace(stored.name);

@@ -115,12 +115,7 @@ TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const
   if (spec.lora) return merged_model(spec, state, tensors, source());
   TrainedModel trained{setup::model_of(spec, state.input, state.target, state.encoding), {}};
   for (const model::Parameter& parameter : trained.model.parameters) {
-    const auto found = tensors.find(parameter.name);
-    if (found == tensors.end() || found->second.dtype != DType::f32 || found->second.shape != parameter.shape) {
-      fail_data(fmt::format("'{}' has no tensor '{}' f32{}", source(), parameter.name, to_string(parameter.shape)),
-                "the config of the run describes another model");
-    }
-    trained.parameters.push_back(found->second.bytes);
+    trained.parameters.push_back(tensor_of(tensors, parameter, source()));
   }
   return trained;
 }

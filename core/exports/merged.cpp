@@ -9,6 +9,7 @@
 
 #include "core/base/bf16.h"
 #include "core/base/error.h"
+#include "core/exports/arrays.h"
 #include "core/setup/base.h"
 #include "core/setup/options.h"
 
@@ -45,14 +46,7 @@ void add_product(double scale, const Floats& a, const Floats& b, std::size_t out
 TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
                           const std::map<std::string, run::TensorView>& tensors, const std::string& file) {
   const model::Model adapted = setup::model_of(spec, state.input, state.target, state.encoding);
-  const auto tensor_of = [&](const model::Parameter& parameter) -> std::span<const std::byte> {
-    const auto found = tensors.find(parameter.name);
-    if (found != tensors.end() && found->second.dtype == DType::f32 && found->second.shape == parameter.shape) {
-      return found->second.bytes;
-    }
-    fail_data(fmt::format("'{}' has no tensor '{}' f32{}", file, parameter.name, to_string(parameter.shape)),
-              "the config of the run describes another model");
-  };
+  const auto own = [&](const model::Parameter& parameter) { return tensor_of(tensors, parameter, file); };
   // As programs have the base: where it is bfloat16, the rounded values.
   const auto values = std::make_shared<std::map<std::string, Floats>>();
   const auto keep = [&](const model::Parameter& parameter, std::size_t /*first*/, std::span<const std::byte> slice) {
@@ -66,9 +60,8 @@ TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
   layers::for_each_node(adapted.layers, [&](const model::Node& node) {
     for (const model::Adapter& adapter : node.adapters) {
       const model::Parameter& kernel = node.parameters[adapter.kernel];
-      add_product(adapter.scale, floats_of(tensor_of(node.parameters[adapter.a])),
-                  floats_of(tensor_of(node.parameters[adapter.b])), static_cast<std::size_t>(kernel.matrix[1]),
-                  values->at(kernel.name));
+      add_product(adapter.scale, floats_of(own(node.parameters[adapter.a])), floats_of(own(node.parameters[adapter.b])),
+                  static_cast<std::size_t>(kernel.matrix[1]), values->at(kernel.name));
     }
   });
   spec::Spec plain = spec;
@@ -76,8 +69,7 @@ TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
   TrainedModel merged{setup::model_of(plain, state.input, state.target, state.encoding), {}, values};
   for (const model::Parameter& parameter : merged.model.parameters) {
     const auto found = values->find(parameter.name);
-    merged.parameters.push_back(found != values->end() ? std::as_bytes(std::span(found->second))
-                                                       : tensor_of(parameter));
+    merged.parameters.push_back(found != values->end() ? std::as_bytes(std::span(found->second)) : own(parameter));
   }
   return merged;
 }

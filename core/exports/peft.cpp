@@ -92,14 +92,7 @@ class Writer {
                                               {}});
   }
 
-  std::span<const std::byte> tensor_of(const Parameter& parameter) const {
-    const auto found = tensors_.find(parameter.name);
-    if (found != tensors_.end() && found->second.dtype == DType::f32 && found->second.shape == parameter.shape) {
-      return found->second.bytes;
-    }
-    fail_data(fmt::format("'{}' has no tensor '{}' f32{}", file_, parameter.name, to_string(parameter.shape)),
-              "the config of the run describes another model");
-  }
+  std::span<const std::byte> own(const Parameter& parameter) const { return tensor_of(tensors_, parameter, file_); }
 
   // "model.layers.0.self_attn.q_proj"
   std::string module_of(const Parameter& parameter) const {
@@ -147,7 +140,7 @@ class Writer {
     as.torch.axes = {1, 0};
     as.image = image;
     const std::vector<std::byte> bytes =
-        model::to_stored(model::stored(as, model::ParameterLayout::torch), tensor_of(parameter), sizeof(float));
+        model::to_stored(model::stored(as, model::ParameterLayout::torch), own(parameter), sizeof(float));
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
@@ -212,7 +205,7 @@ class Writer {
     for (const Parameter& parameter : model_.parameters) {
       const bool is_base = parameter.lora != LoraRole::none;
       if (is_base || !saved_.contains(module_of(parameter))) continue;
-      add_saved(parameter, tensor_of(parameter));
+      add_saved(parameter, own(parameter));
     }
     for (const auto& [name, array] : arrays_) add(name, array.shape, array.bytes);
   }
