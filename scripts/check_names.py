@@ -54,8 +54,12 @@ def enclosing_namespace(text, position):
 
 
 def local_names(source):
-    """Each local name of a source: (the namespace around it, the name), what it is, the line."""
+    """Each local name of a source: (a namespace in which it is found, the name), what it is, the line.
+
+    Outside of a named namespace, a name also meets those of the namespaces that the source uses.
+    """
     text = source.read_text()
+    used = re.findall(r"^using namespace ([\w:]+);$", text, re.MULTILINE)
     for position, part in local_parts(text):
         around = enclosing_namespace(text, position)
         for kind, pattern in (("type", TYPE), ("function", FUNCTION), ("constant", CONSTANT), ("alias", ALIAS)):
@@ -65,7 +69,9 @@ def local_names(source):
                     told_apart_by = parameter_types(match[2])
                 elif kind == "alias":
                     told_apart_by = match[2]
-                yield (around, match[1]), (kind, told_apart_by), text.count("\n", 0, position + match.start()) + 1
+                line = text.count("\n", 0, position + match.start()) + 1
+                for namespace in [around] if around else ["", *used]:
+                    yield (namespace, match[1]), (kind, told_apart_by), line
 
 
 def may_meet(one, other):
@@ -77,7 +83,7 @@ def may_meet(one, other):
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
-    clashes = 0
+    clashes = set()
     for folder in sorted({path.parent for top in ("app", "core", "tests") for path in (root / top).rglob("*.cpp")}):
         known = collections.defaultdict(list)
         for source in sorted(folder.glob("*.cpp")):
@@ -85,13 +91,13 @@ def main():
             for name, meaning, line in names:
                 for before, place in known[name]:
                     if not may_meet(meaning, before):
-                        print(f"{source.relative_to(root)}:{line}: '{name[1]}' is also defined in {place}, and sources "
-                              "of a folder are compiled together: give one of them another name")
-                        clashes += 1
+                        clashes.add(f"{source.relative_to(root)}:{line}: '{name[1]}' is also defined in {place}, and "
+                                    "sources of a folder are compiled together: give one of them another name")
                         break
             for name, meaning, line in names:
                 known[name].append((meaning, f"{source.relative_to(root)}:{line}"))
-    sys.exit(clashes > 0)
+    print("\n".join(sorted(clashes)), end="\n" if clashes else "")
+    sys.exit(len(clashes) > 0)
 
 
 if __name__ == "__main__":

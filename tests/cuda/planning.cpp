@@ -46,7 +46,7 @@ std::size_t workspace_of(gpu::KernelPreparer& device, KernelCase c) {
   return device.prepare(c.op, request, make_gpu_kernel(c.op, request)).workspace;
 }
 
-Type array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
+Type one_array(DType dtype, Shape shape) { return {dtype, std::move(shape), {}}; }
 
 }  // namespace
 
@@ -290,7 +290,7 @@ TEST_CASE("a matrix product's workspace is the library's, and a bias in the type
   const auto device = described_device();
   if (device == nullptr) return;
   const auto workspace = [&](DType operands, DType bias, std::int64_t n = 128, bool stacked = false) {
-    const std::vector<Type> types{array(operands, {64, 96}), array(operands, {96, n}), array(bias, {n})};
+    const std::vector<Type> types{one_array(operands, {64, 96}), one_array(operands, {96, n}), one_array(bias, {n})};
     return workspace_of(*device, {ops::Matmul{}, types, 4, {true, false, stacked}}) - 32 * mebibyte;
   };
   CHECK(workspace(DType::f32, DType::f32) == 0);
@@ -301,7 +301,7 @@ TEST_CASE("a matrix product's workspace is the library's, and a bias in the type
   // Biases of 20 bytes, one after another, are not aligned for the library. A kernel adds them to sums in f32.
   CHECK(workspace(DType::bf16, DType::f32, 10, true) == std::size_t{4} * 64 * 10 * sizeof(float));
   // What no op leaves to the library.
-  const std::vector<Type> f32(2, array(DType::f32, {0, 0})), i32(2, array(DType::i32, {4, 4}));
+  const std::vector<Type> f32(2, one_array(DType::f32, {0, 0})), i32(2, one_array(DType::i32, {4, 4}));
   const GpuKernel nothing{{GpuMatmul{.m = 4, .n = 4}}, 0};
   CHECK(device->prepare(ops::Matmul{}, {f32, {f32.data(), 1}, 1, {true, true}}, nothing).workspace == 0);
   const GpuKernel whole{{GpuMatmul{.m = 4, .n = 4, .k = 4, .operands = DType::i32, .result = DType::i32}}, 0};

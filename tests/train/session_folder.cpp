@@ -43,9 +43,9 @@ std::string order_of(const std::vector<Json>& lines) {
 }
 
 // Another dataset, of which example `bad` cannot be read.
-class Failing : public data::Dataset {
+class FailingAfter : public data::Dataset {
  public:
-  Failing(std::shared_ptr<const data::Dataset> whole, std::int64_t bad, bool as_error)
+  FailingAfter(std::shared_ptr<const data::Dataset> whole, std::int64_t bad, bool as_error)
       : whole_(std::move(whole)), bad_(bad), as_error_(as_error) {}
   std::int64_t size() const override { return whole_->size(); }
   data::Field input() const override { return whole_->input(); }
@@ -227,7 +227,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
     INFO(as_error);
     const TemporaryFolder root;
     setup::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
-    setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, as_error);
+    setup.source.train = std::make_shared<const FailingAfter>(setup.source.train, 20, as_error);
     const Failed failed = fail_in(root / "run", setup);
     CHECK(failed.what.find(as_error ? "example 20 cannot be read" : "the disk is gone") != std::string::npos);
     const Json summary = summary_of(root / "run");
@@ -244,7 +244,7 @@ TEST_CASE("a run that breaks leaves a summary that says failed, with its exit st
 TEST_CASE("a run whose data fails says so where its checkpoint cannot be written either", "[train]") {
   const TemporaryFolder root;
   setup::Setup setup = setup_of_text(small_images, {"data.shuffle=false"});
-  setup.source.train = std::make_shared<const Failing>(setup.source.train, 20, true);
+  setup.source.train = std::make_shared<const FailingAfter>(setup.source.train, 20, true);
   train::SessionOptions options;
   options.between_steps = [&](Module&, std::int64_t) {
     std::error_code ignored;

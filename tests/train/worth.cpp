@@ -44,7 +44,7 @@ setup::Setup classifier(
                        std::move(set));
 }
 
-std::string regression(const std::string& loss, const std::string& metrics) {
+std::string regression_with(const std::string& loss, const std::string& metrics) {
   return "model: {layers: [dense: 1]}\nloss: " + loss + "\nmetrics: " + metrics +
          "\noptimizer: {adam: {}, learning_rate: 0.1}\ntrain: {duration: 30 epochs, log_every: never}\n";
 }
@@ -156,7 +156,7 @@ TEST_CASE("a run that was best long before its end is not told to go on longer",
 
 TEST_CASE("a regression that is no better than the mean or the median is told as such", "[train]") {
   const auto begin_of = [](const std::string& loss, const std::string& metrics) {
-    const auto found = told(setup_of_text(blind(numbers_told, regression(loss, metrics))));
+    const auto found = told(setup_of_text(blind(numbers_told, regression_with(loss, metrics))));
     REQUIRE(found.size() == 1);
     CHECK(found.front().ends_with(help));
     return found.front().substr(0, found.front().find(','));
@@ -167,17 +167,17 @@ TEST_CASE("a regression that is no better than the mean or the median is told as
   CHECK(begin_of("log_cosh", "[]") == "log_cosh on train");
   CHECK(begin_of("huber", "[mean_squared_error]") == "mean_squared_error on train");
   CHECK(begin_of("mean_absolute_error", "[]") == "mean_absolute_error on train");
-  const auto of_mean = told(setup_of_text(blind(numbers_told, regression("mean_squared_error", "[]"))));
+  const auto of_mean = told(setup_of_text(blind(numbers_told, regression_with("mean_squared_error", "[]"))));
   CHECK(of_mean.front().find("is no better than that of predicting their mean for every example, 26.250; ") !=
         std::string::npos);
   // A loss in units of the targets' deviation is compared in these.
   const std::string small = "[[0.01], [0.02], [0.03], [0.04], [0.05], [0.06], [0.07], [0.08], [0.09], [0.2]]";
   const auto normalised =
-      told(setup_of_text(blind(small, regression("mean_squared_error", "[]")), {"data.normalize_targets=auto"}));
+      told(setup_of_text(blind(small, regression_with("mean_squared_error", "[]")), {"data.normalize_targets=auto"}));
   REQUIRE(normalised.size() == 1);
   CHECK(normalised.front().find("their mean for every example, 1.0000; ") != std::string::npos);
-  CHECK(told(setup_of_text(
-                 blind("[[3], [3], [3], [3], [3], [3], [3], [3], [3], [3]]", regression("mean_squared_error", "[r2]"))))
+  CHECK(told(setup_of_text(blind("[[3], [3], [3], [3], [3], [3], [3], [3], [3], [3]]",
+                                 regression_with("mean_squared_error", "[r2]"))))
             .empty());
 }
 
