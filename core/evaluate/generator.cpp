@@ -66,7 +66,7 @@ Generator::Generator(const spec::Loaded& loaded, const std::filesystem::path& ru
   const run::RunState& state = found.trained.state;
   checkpoint_ = found.checkpoint;
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
-  const model::Model model = setup::model_of(spec, state.input, state.target, state.encoding);
+  const model::Model model = setup::undivided_model_of(spec, state.input, state.target, state.encoding);
   check_continues_texts(spec, model);
   positions_ = model.input.shape.front();
   const auto& text = *spec.data.source.as<data::TextFiles>();

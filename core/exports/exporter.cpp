@@ -113,7 +113,7 @@ TrainedModel Exporter::trained_model(spec::Spec spec, std::int64_t member) const
   std::map<std::string, run::TensorView> tensors;
   for (run::TensorView& tensor : found_.trained.parameters.of_member(member)) tensors.emplace(tensor.name, tensor);
   if (spec.lora) return merged_model(spec, state, tensors, source());
-  TrainedModel trained{setup::model_of(spec, state.input, state.target, state.encoding), {}};
+  TrainedModel trained{setup::undivided_model_of(spec, state.input, state.target, state.encoding), {}};
   for (const model::Parameter& parameter : trained.model.parameters) {
     trained.parameters.push_back(tensor_of(tensors, parameter, source()));
   }

@@ -45,7 +45,7 @@ void add_product(double scale, const Floats& a, const Floats& b, std::size_t out
 
 TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
                           const std::map<std::string, run::TensorView>& tensors, const std::string& file) {
-  const model::Model adapted = setup::model_of(spec, state.input, state.target, state.encoding);
+  const model::Model adapted = setup::undivided_model_of(spec, state.input, state.target, state.encoding);
   const auto own = [&](const model::Parameter& parameter) { return tensor_of(tensors, parameter, file); };
   // As programs have the base: where it is bfloat16, the rounded values.
   const auto values = std::make_shared<std::map<std::string, Floats>>();
@@ -66,7 +66,7 @@ TrainedModel merged_model(const spec::Spec& spec, const run::RunState& state,
   });
   spec::Spec plain = spec;
   plain.lora.reset();
-  TrainedModel merged{setup::model_of(plain, state.input, state.target, state.encoding), {}, values};
+  TrainedModel merged{setup::undivided_model_of(plain, state.input, state.target, state.encoding), {}, values};
   for (const model::Parameter& parameter : merged.model.parameters) {
     const auto found = values->find(parameter.name);
     merged.parameters.push_back(found != values->end() ? std::as_bytes(std::span(found->second)) : own(parameter));

@@ -285,7 +285,7 @@ PeftAdapters peft_adapters(const spec::Loaded& loaded, const std::filesystem::pa
       evaluate::load_members(loaded, run_dir, request.checkpoint, request.weights, request.member);
   const run::RunState& state = found.trained.state;
   const spec::Spec& spec = spec::member_spec(loaded.spec, found.members.front());
-  const model::Model model = setup::model_of(spec, state.input, state.target, state.encoding);
+  const model::Model model = setup::undivided_model_of(spec, state.input, state.target, state.encoding);
   PeftAdapters adapters = Writer(spec, model, found, found.members.front()).run();
   found.trained.parameters.file.check_intact();
   adapters.checkpoint = found.checkpoint;

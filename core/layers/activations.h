@@ -15,7 +15,7 @@ namespace pmaptrain::layers {
 
 // If values are stored in a narrow type, `function` is computed in the type of the parameters.
 inline Node elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
-  Node layer = in.start();
+  Node layer = LayerInput::keeping(in.start());
   layer.apply = [function = std::move(function), storage = in.precision.storage](const LayerCall& call, Value x) {
     return cast(call.b, function(call.b, cast(call.b, x, storage)), call.b.type(x).dtype);
   };
@@ -30,7 +30,7 @@ struct Relu {
   static constexpr bool looks_ahead = false;
 
   std::optional<Node> plan(const LayerInput& in) const {
-    Node layer = in.start_with_input_dtype();
+    Node layer = LayerInput::keeping(in.start_with_input_dtype());
     layer.apply = [](const LayerCall& call, Value x) { return call.b.emit(ops::Relu{}, {x}); };
     return layer;
   }
@@ -118,7 +118,9 @@ struct Softmax {
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.empty()) return in.refuse_scalar("features [N]");
-    return elementwise(in, softmax);
+    Node layer = elementwise(in, softmax);
+    layer.divisible.keeps = false;
+    return layer;
   }
 };
 

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "core/base/text.h"
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/layers/dropout.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
@@ -324,11 +326,54 @@ inline Value without_padding(Builder& b, Value lengths, Value out, std::int64_t 
   return select(b, broadcast_along(b, any, shape, 0), out, scalar_like(b, out, 0.0));
 }
 
-inline Value attend(const Attention& attention, const LayerCall& call, Value x, DType storage) {
-  Builder& b = call.b;
+// Of heads [..., K, ...], dimension `dim`, the one of this device's queries, where there are fewer heads than devices
+// along `axes`.
+inline Value own_head(Builder& b, Value heads, std::int64_t dim, AxisSet axes) {
+  Shape shape = b.type(heads).shape;
+  const std::int64_t count = shape[static_cast<std::size_t>(dim)], devices = b.mesh().group_size(axes);
+  std::vector<double> of_device;
+  for (std::int64_t i = 0; i < devices; ++i) of_device.push_back(static_cast<double>(i * count / devices));
+  const Value own = b.emit(ops::AllSlice{axes, 0}, {vector_constant(b, DType::i32, of_device)});
+  std::vector<std::int64_t> first(shape.size());
+  std::iota(first.begin(), first.end(), 0);
+  first.erase(first.begin() + dim);
+  first.insert(first.begin(), dim);
+  shape[static_cast<std::size_t>(dim)] = 1;
+  const Value table = dim == 0 ? heads : b.emit(ops::Transpose{std::move(first)}, {heads});
+  return b.emit(ops::Reshape{std::move(shape)}, {b.emit(ops::Gather{}, {table, own})});
+}
+
+// The parameters of the layer as its equations read them: of kernels of keys and values that devices share, the head of
+// this device.
+inline std::vector<Value> own_parameters(const Places& places, const LayerCall& call, const Heads& heads,
+                                         bool use_bias) {
+  std::vector<Value> own(call.parameters.begin(), call.parameters.end());
+  for (const std::size_t kernel : {places.key, places.value}) {
+    const Parameter& of = call.node.parameters[kernel];
+    if (of.read_along.empty()) continue;
+    own[kernel] = own_head(call.b, own[kernel], 1, of.read_along);
+    if (use_bias) own[kernel + 1] = own_head(call.b, own[kernel + 1], 0, of.read_along);
+    for (const Adapter& adapter : call.node.adapters) {
+      if (adapter.kernel != kernel) continue;
+      const std::int64_t rank = call.b.type(own[adapter.b]).shape.front();
+      const Value each = call.b.emit(ops::Reshape{{rank, heads.keys, heads.size}}, {own[adapter.b]});
+      own[adapter.b] = call.b.emit(ops::Reshape{{rank, heads.size}}, {own_head(call.b, each, 1, of.read_along)});
+    }
+  }
+  return own;
+}
+
+inline Value attend(const Attention& attention, const LayerCall& of_layer, Value x, DType storage) {
+  Builder& b = of_layer.b;
   const Type type = b.type(x);
-  const Heads heads = heads_of(attention, call.node.input);
   const Places places(attention.use_bias);
+  Heads heads = heads_of(attention, of_layer.node.input);
+  const std::vector<Value> parameters = own_parameters(places, of_layer, heads, attention.use_bias);
+  LayerCall call = of_layer;
+  call.parameters = parameters;
+  heads.queries = b.type(parameters[places.query]).shape[1];
+  heads.keys = b.type(parameters[places.key]).shape[1];
+  const AxisSet divided = call.node.division_axes;
   const std::optional<Value> only = call.forward.position();
   const auto bias = [&](std::size_t kernel) {
     return attention.use_bias ? std::optional(call.parameters[kernel + 1]) : std::nullopt;
@@ -367,10 +412,15 @@ inline Value attend(const Attention& attention, const LayerCall& call, Value x, 
     if (call.training && call.node.draws) {
       const DType scale = type.dtype == DType::f64 ? DType::f64 : DType::f32;
       for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
+      if (!divided.empty()) {
+        const std::int64_t of_heads = heads.queries * type.shape[1] * type.shape[1];
+        operands.push_back(mul(b, position_along(b, divided), static_cast<double>(of_heads)));
+      }
     }
     const std::optional<Value> lengths = call.lengths();
     if (lengths) leave_out_padding(b, *lengths, storage, operands);
-    out = b.emit_all(ops::Attention{attention.causal}, operands).front();
+    const bool offset = operands.size() == 8;
+    out = b.emit_all(ops::Attention{attention.causal, offset}, operands).front();
     if (lengths) out = without_padding(b, *lengths, out, heads.size);
   }
   const std::int64_t columns = heads.queries * heads.size;
@@ -385,12 +435,15 @@ inline void add_parameters(const Attention& attention, const LayerInput& in, con
   const std::int64_t features = heads.features, size = heads.size;
   const auto add = [&](const std::string& field, Shape kernel, Shape matrix, std::vector<std::int64_t> axes,
                        std::int64_t merged, Shape bias) {
-    layer.parameters.push_back(in.product_kernel(std::move(kernel), std::move(matrix), attention.kernel_init,
-                                                 std::move(axes), field + ".kernel"));
+    const bool of_heads = bias.size() == 2;
+    layer.parameters.push_back(LayerInput::divisible(in.product_kernel(std::move(kernel), std::move(matrix),
+                                                                       attention.kernel_init, std::move(axes),
+                                                                       field + ".kernel"),
+                                                     of_heads ? Cut{.columns = 1} : Cut{.rows = 0}));
     layer.parameters.back().torch.merged = merged;
     if (!attention.use_bias) return;
-    const bool of_heads = bias.size() == 2;
-    layer.parameters.push_back(in.parameter(field + ".bias", std::move(bias), attention.bias_init()));
+    layer.parameters.push_back(LayerInput::divisible(in.parameter(field + ".bias", std::move(bias), attention.bias_init()),
+                                                     of_heads ? Cut{.columns = 0} : Cut{}));
     if (of_heads) layer.parameters.back().torch.merged = 0;
   };
   add("query", {features, heads.queries, size}, {features, heads.queries * size}, {1, 2, 0}, 1, {heads.queries, size});
@@ -398,9 +451,11 @@ inline void add_parameters(const Attention& attention, const LayerInput& in, con
   add("value", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
   add("out", {heads.queries, size, features}, {heads.queries * size, features}, {2, 0, 1}, 0, {features});
   in.expect_used(attention.use_bias, attention.bias_init, "bias");
+  layer.divisible = {
+      .inside = true, .units = heads.queries, .unit = "heads", .shared_units = heads.keys};
   if (!attention.qk_norm) return;
   for (const char* const field : {"query_ln.scale", "key_ln.scale"}) {
-    layer.parameters.push_back(in.parameter(field, {size}, ones));
+    layer.parameters.push_back(LayerInput::divisible(in.parameter(field, {size}, ones), {.by_parts = true}));
     layer.parameters.back().torch.field = "weight";
   }
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
+#include "core/layers/rows.h"
 #include "core/layers/window.h"
 
 namespace pmaptrain::layers {
@@ -97,21 +99,36 @@ struct Conv {
       return std::nullopt;
     Shape kernel = kernel_size;
     kernel.insert(kernel.end(), {channels_in, features});
-    layer.parameters.push_back(in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)},
-                                         out_and_in_first(kernel_size.size())));
-    if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
+    const std::size_t dimensions = kernel_size.size();
+    layer.parameters.push_back(LayerInput::divisible(
+        in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)}, out_and_in_first(dimensions)),
+        {.columns = dimensions + 1, .rows = dimensions}));
+    if (use_bias) {
+      layer.parameters.push_back(
+          LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
+    }
+    layer.divisible = {.columns = groups == 1, .rows = groups == 1, .unit = "channels"};
     in.expect_used(use_bias, bias_init, "bias");
     const ops::Conv op{as_image(strides), as_image(window).padding, false, as_image(kernel_dilation), groups};
     layer.apply = [op, of_positions](const LayerCall& call, Value x) {
       Builder& b = call.b;
       x = call.inside_or(x, 0);
-      std::vector<Value> operands(call.parameters.begin(), call.parameters.end());
-      operands.front() = cast(b, operands.front(), b.type(x).dtype);
-      operands.insert(operands.begin(), x);
-      if (!of_positions) return b.emit(op, operands);
-      operands[0] = with_height(b, x, 1);
-      operands[1] = with_height(b, operands[1], 0);
-      return without_height(b, b.emit(op, operands));
+      const DType dtype = b.type(x).dtype;
+      const bool is_term = call.node.division == Division::rows;
+      std::vector<Value> operands{x, cast(b, call.parameters[0], dtype)};
+      if (call.parameters.size() > 1 && !is_term) operands.push_back(call.parameters[1]);
+      if (of_positions) {
+        operands[0] = with_height(b, x, 1);
+        operands[1] = with_height(b, operands[1], 0);
+      }
+      Value y = b.emit(op, operands);
+      if (of_positions) y = without_height(b, y);
+      if (!is_term) return y;
+      y = summed_along(b, y, call.node.division_axes);
+      if (call.parameters.size() > 1) {
+        y = add(b, y, over_channels(b, cast(b, call.parameters[1], b.type(y).dtype), b.type(y).shape));
+      }
+      return cast(b, y, dtype);
     };
     return layer;
   }

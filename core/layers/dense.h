@@ -40,9 +40,14 @@ struct Dense {
     layer.output.back() = features;
     layer.image = {};
     layer.parameters.push_back(
-        in.product_kernel({features_in, features}, {features_in, features}, kernel_init, {1, 0}));
+        LayerInput::divisible(in.product_kernel({features_in, features}, {features_in, features}, kernel_init, {1, 0}),
+                              {.columns = 1, .rows = 0}));
     if (in.shape.size() == 1) layer.parameters.back().image = in.image;
-    if (use_bias) layer.parameters.push_back(in.parameter("bias", {features}, bias_init()));
+    if (use_bias) {
+      layer.parameters.push_back(
+          LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
+    }
+    layer.divisible = {.columns = true, .rows = true};
     in.expect_used(use_bias, bias_init, "bias");
     layer.apply = [use_bias = use_bias](const LayerCall& call, Value x) {
       return product(call, x, 0, use_bias ? std::optional(call.parameters[1]) : std::nullopt);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
 
@@ -24,10 +25,21 @@ inline void add_dropout(Node& layer, double rate, DType storage) {
 // Each element of x [B, ...] is kept with probability 1 - rate and multiplied by `scale`, or becomes 0.
 //
 // The random bits of an example depend only on the key and on the position of the example in the sample stream, which
-// differs in every epoch. They do not depend on the mesh or on microbatches.
-inline Value dropped(Builder& b, Value x, Value key, Value rows, Value rate, Value scale) {
+// differs in every epoch. They do not depend on the mesh or on microbatches. Where devices along `divided` have some of
+// the features each, the last dimension, they draw what one device would draw.
+inline Value dropped(Builder& b, Value x, Value key, Value rows, Value rate, Value scale, AxisSet divided = {}) {
   const Shape shape = b.type(x).shape;
-  const Value uniform = b.emit(ops::RandomUniform{Shape(shape.begin() + 1, shape.end())}, {key, rows});
+  ops::RandomUniform draw{Shape(shape.begin() + 1, shape.end())};
+  std::vector<Value> operands{key, rows};
+  if (!divided.empty()) {
+    std::int64_t stride = 1;
+    for (std::size_t i = draw.shape.size(); i-- > 0;) {
+      draw.strides.insert(draw.strides.begin(), stride);
+      stride *= i + 1 == draw.shape.size() ? draw.shape[i] * b.mesh().group_size(divided) : draw.shape[i];
+    }
+    operands.push_back(mul(b, position_along(b, divided), static_cast<double>(draw.shape.back())));
+  }
+  const Value uniform = b.emit(draw, operands);
   const Value keep = b.emit(ops::Ge{}, {uniform, rate});
   const Value scaled = mul(b, x, scale);
   return select(b, keep, scaled, scalar_like(b, scaled, 0.0));
@@ -39,7 +51,7 @@ inline Value drop(const LayerCall& call, Value x) {
   if (!call.training || !call.node.draws) return x;
   assert(call.key && call.rows);
   return dropped(call.b, x, *call.key, *call.rows, call.numbers[dropout_number(call.node, "rate")],
-                 call.numbers[dropout_number(call.node, "scale")]);
+                 call.numbers[dropout_number(call.node, "scale")], call.input_axes());
 }
 
 // What an op that drops by itself takes: the key of the layer, the rows of the batch, the rate, and the factor of what
@@ -78,7 +90,7 @@ struct Dropout {
   static constexpr bool looks_ahead = false;
 
   std::optional<Node> plan(const LayerInput& in) const {
-    Node layer = in.start();
+    Node layer = LayerInput::keeping(in.start());
     add_dropout(layer, rate, in.precision.storage);
     layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
       if (!call.training || !call.node.draws) return x;

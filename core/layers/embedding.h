@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
 
@@ -60,8 +61,17 @@ struct Embedding {
     layer.output.push_back(features);
     const KernelInit otherwise = NormalInit{std::sqrt(1.0 / static_cast<double>(features))};
     add_table(layer, in, {num_embeddings, features}, embedding_init ? embedding_init : otherwise);
+    layer.parameters.back().cut = {.rows = 0};
+    layer.divisible = {.inside = true};
     layer.apply = [compute = layer.compute](const LayerCall& call, Value x) {
-      const Value rows = call.b.emit(ops::Gather{}, {call.parameters[0], x});
+      const AxisSet divided = call.node.division_axes;
+      if (!divided.empty()) {
+        // Tokens of other devices are outside, and their rows zeros.
+        const std::int64_t own = call.b.type(call.parameters[0]).shape.front();
+        x = sub(call.b, x, mul(call.b, position_along(call.b, divided), static_cast<double>(own)));
+      }
+      Value rows = call.b.emit(ops::Gather{}, {call.parameters[0], x});
+      if (!divided.empty()) rows = summed_along(call.b, rows, divided);
       if (call.forward.looked_up != nullptr) (*call.forward.looked_up)[call.node.first_parameter] = rows;
       return cast(call.b, rows, compute);
     };

@@ -74,12 +74,19 @@ constexpr std::array<declare::Word<PrecisionPolicy>, 2> words_of(declare::Tag<Pr
   return {{{"float32", PrecisionPolicy::float32}, {"mixed_bfloat16", PrecisionPolicy::mixed_bfloat16}}};
 }
 
+// What parallelism.tensor does with a layer, where the config says it.
+enum class TensorPolicy { none };
+constexpr std::array<declare::Word<TensorPolicy>, 1> words_of(declare::Tag<TensorPolicy>) {
+  return {{{"none", TensorPolicy::none}}};
+}
+
 struct Layer {
   std::string name;  // unique in its list; default: the kind and its index among that kind (conv_0)
   LayerKind kind;
   Place place;
   std::optional<PrecisionPolicy> precision = {};  // default: that of the list around it
   std::optional<bool> remat = {};                 // whether the backward pass computes its activations again
+  std::optional<TensorPolicy> tensor = {};        // whether devices leave it whole; default: as division.h says
 
   bool has_kind() const { return static_cast<bool>(kind); }
   static declare::Declaration<Layer> keys();

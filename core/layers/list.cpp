@@ -51,6 +51,12 @@ Declaration<Layer> Layer::keys() {
                         "again from its input: less memory, more time.",
              .example = "{residual: {layers: [{dense: 64}, relu]}, remat: true}",
              .fallback_text = "false"}),
+      field(&Layer::tensor,
+            {.path = "tensor",
+             .meaning = "none: where parallelism.tensor divides layers over devices, each computes all of this layer, "
+                        "or list of layers.",
+             .example = "{dense: 64, tensor: none}",
+             .fallback_text = "divided if parallelism.tensor is there and its kind can be"}),
       declare::alternatives(&Layer::kind, &Layer::place));
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 
 namespace pmaptrain::layers {
 
@@ -50,6 +51,7 @@ bool plan_list(const std::vector<Layer>& list, const std::string& prefix, const 
     std::optional<Node> planned = layer.kind->plan(in);
     if (!planned) return false;
     planned->remat = layer.remat.value_or(false);
+    planned->stays_whole = layer.tensor == TensorPolicy::none;
     at = {planned->compute, planned->output, planned->image, planned->lengths};
     out.push_back(std::move(*planned));
   }
@@ -103,6 +105,11 @@ std::optional<Value> LayerCall::lengths() const {
   return node.input_lengths->at(b, *forward.lengths);
 }
 
+AxisSet LayerCall::input_axes() const {
+  const bool divided = node.division == Division::keeps || node.division == Division::rows;
+  return divided ? node.division_axes : AxisSet();
+}
+
 Value LayerCall::inside_or(Value x, double otherwise) const {
   const std::optional<Value> positions = lengths();
   return positions ? layers::inside_or(b, *positions, x, otherwise) : x;
@@ -140,7 +147,14 @@ Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
     if (node.draws) call.key = forward.dropout_keys[node.key];
     call.rows = forward.rows;
   }
-  return node.apply(call, node.children.empty() && !node.takes_tokens ? cast(b, x, node.compute) : x);
+  if (node.children.empty() && !node.takes_tokens) x = cast(b, x, node.compute);
+  if (node.division == Division::columns || node.division == Division::inside) {
+    x = varied_along(b, x, node.division_axes);
+  }
+  const Value y = node.apply(call, x);
+  if (!node.gathers_output) return y;
+  const std::int64_t last = std::ssize(b.type(y).shape) - 1;
+  return gathered_along(b, y, node.division_axes, last, node.output.back());
 }
 
 Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {

@@ -20,6 +20,31 @@ namespace pmaptrain::layers {
 
 using namespace equations;
 
+// How devices along axes of the mesh divide a layer (parallelism.tensor; division.h).
+enum class Division : std::uint8_t {
+  whole,    // not: each computes all of it
+  columns,  // its output: each has some features, the last dimension
+  rows,     // its input: each has some features, and what it computes of them is one term of a sum
+  keeps,    // its input and its output, of which it computes each feature by itself
+  inside    // what is between the two, such as heads
+};
+
+// What of a layer may be divided: plan() says.
+struct Divisible {
+  bool columns = false, rows = false, keeps = false, inside = false;
+  // Of `inside`: what is divided evenly, and its name; 0: any number, of which the last devices have padding.
+  std::int64_t units = 0;
+  std::string_view unit = "features";
+  std::int64_t shared_units = 0;  // kv_heads, which may also be fewer than devices
+};
+
+// Which dimension of a parameter is divided where its layer is: by columns, by rows, or inside by either. Without one
+// devices have all of it; where each reads it for its own part of the layer, `by_parts`.
+struct Cut {
+  std::optional<std::size_t> columns = {}, rows = {};
+  bool by_parts = false;
+};
+
 // How PyTorch stores a parameter (layout.h).
 struct TorchParameter {
   std::string field = {};                   // "weight" for a kernel; empty: the name that it has here
@@ -50,6 +75,7 @@ struct Parameter {
   // Axes along which all devices have all of it, and read it as values that differ: a scale that divided heads share.
   // Its gradient is summed along these too.
   AxisSet read_along = {};
+  Cut cut = {};
   // [in, out] of a kernel by which the layer multiplies rows (product.h), so that an adapter may stand beside it.
   Shape matrix = {};
   bool may_be_rounded = false;  // whether layers cast it to the type of what they compute, so that it may be bf16
@@ -114,6 +140,8 @@ struct LayerCall {
   std::optional<Value> key = {};
   std::optional<Value> rows = {};
 
+  // Where the layer keeps its input divided or takes it so: the axes; else none.
+  AxisSet input_axes() const;
   // Whether the node has parameters of its own to train, and all of them are frozen.
   bool is_frozen() const;
   // i32[B]: how many positions of x are those of the example; none if all are.
@@ -155,6 +183,12 @@ struct Node {
   std::vector<Adapter> adapters = {};      // of its own kernels (core/model/lora.h)
   std::vector<Node> children = {};
   bool remat = false;  // the backward pass computes what is inside again from the input
+  Divisible divisible = {};
+  bool stays_whole = false;  // as the config says: tensor: none
+  Division division = Division::whole;
+  AxisSet division_axes = {};
+  std::string whole_because = {};  // why it is not divided where others are
+  bool gathers_output = false;     // divided by columns, with an output that is whole
   // [height,width,channels] if `output` is an image that was flattened to one dimension, or a sequence that windows
   // gave: an image of height 1. A volume has its depth in the height. PyTorch has the channels of all before all else.
   Shape image = {};
@@ -254,6 +288,11 @@ struct LayerInput {
     made.may_be_rounded = true;
     return made;
   }
+  // The same, of which devices may divide these dimensions.
+  static Parameter divisible(Parameter of, Cut cut) {
+    of.cut = cut;
+    return of;
+  }
   Activation activation() const { return {input_dtype, shape, image, lengths}; }
   // "f32[28,28,1]"
   std::string shown() const { return shown(shape); }
@@ -263,6 +302,11 @@ struct LayerInput {
     if (used || !init) return;
     refuse("has " + field + "_init and use_" + field + ": false",
            "leave out " + field + "_init, or write use_" + field + ": true");
+  }
+  // A layer that computes each feature by itself.
+  static Node keeping(Node layer) {
+    layer.divisible.keeps = true;
+    return layer;
   }
   // Reports a layer of features whose input is a single number. `takes`: "features [..., C]".
   std::optional<Node> refuse_scalar(const std::string& takes = "features [..., C]") const {

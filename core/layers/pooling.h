@@ -105,7 +105,7 @@ struct MaxPool {
   static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
-    return plan_pooling(*this, in, in.start_with_input_dtype(), [&](const Window& window) {
+    return plan_pooling(*this, in, LayerInput::keeping(in.start_with_input_dtype()), [&](const Window& window) {
       return ops::MaxPool{as_image(window_shape), as_image(strides), window.padding};
     });
   }
@@ -131,7 +131,7 @@ struct AvgPool {
   static constexpr bool looks_ahead = true, takes_lengths = true;
 
   std::optional<Node> plan(const LayerInput& in) const {
-    return plan_pooling(*this, in, in.start(), [&](const Window& window) {
+    return plan_pooling(*this, in, LayerInput::keeping(in.start()), [&](const Window& window) {
       return ops::AvgPool{as_image(window_shape), as_image(strides), window.padding, count_include_pad};
     });
   }
@@ -148,7 +148,7 @@ struct GlobalMaxPool {
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() < 2) return refuse_global_pool(in);
-    Node layer = in.start_with_input_dtype();
+    Node layer = LayerInput::keeping(in.start_with_input_dtype());
     layer.output = {in.shape.back()};
     layer.image = {};
     layer.lengths.reset();
@@ -181,7 +181,7 @@ struct GlobalAvgPool {
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.size() < 2) return refuse_global_pool(in);
-    Node layer = in.start();
+    Node layer = LayerInput::keeping(in.start());
     layer.output = {in.shape.back()};
     layer.image = {};
     layer.lengths.reset();

@@ -34,11 +34,13 @@ struct Swiglu {
     Node layer = in.start();
     layer.image = {};
     for (const char* const field : {"gate.kernel", "up.kernel"}) {
-      layer.parameters.push_back(in.product_kernel({features, hidden}, {features, hidden}, kernel_init, {1, 0}, field));
+      layer.parameters.push_back(LayerInput::divisible(
+          in.product_kernel({features, hidden}, {features, hidden}, kernel_init, {1, 0}, field), {.columns = 1}));
       layer.parameters.back().image = in.image;
     }
-    layer.parameters.push_back(
-        in.product_kernel({hidden, features}, {hidden, features}, kernel_init, {1, 0}, "down.kernel"));
+    layer.parameters.push_back(LayerInput::divisible(
+        in.product_kernel({hidden, features}, {hidden, features}, kernel_init, {1, 0}, "down.kernel"), {.rows = 0}));
+    layer.divisible = {.inside = true, .units = hidden, .unit = "hidden features"};
     layer.apply = [storage = in.precision.storage](const LayerCall& call, Value x) {
       Builder& b = call.b;
       const DType compute = b.type(x).dtype;

@@ -1,20 +1,92 @@
 #include "core/losses/equations.h"
 
+#include <limits>
 #include <numeric>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 
 namespace pmaptrain::losses {
 
 using namespace equations;
 
+namespace {
+
+std::vector<std::int64_t> dims_before(std::size_t dim) {
+  std::vector<std::int64_t> dims(dim);
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+// A device's part of the classes.
+class Part {
+ public:
+  Part(Builder& b, Value output, const Classes& classes)
+      : b_(b), shape_(b.type(output).shape), last_(shape_.size() - 1), axes_(classes.axes) {
+    const std::int64_t own = shape_.back();
+    first_ = mul(b, position_along(b, axes_), static_cast<double>(own));
+    if (own * b.mesh().group_size(axes_) != classes.count) within_ = is_within(b, shape_, axes_, classes.count);
+  }
+
+  // `values` with `otherwise` at the padding.
+  Value within_or(Value values, double otherwise) const {
+    return within_ ? select(b_, *within_, values, scalar_like(b_, values, otherwise)) : values;
+  }
+  // Numbers of classes as those of the part; others are outside.
+  Value of_all(Value own) const { return add(b_, own, first_); }
+  // Labels of other parts are outside, and have zeros.
+  Value one_hot(Value labels, DType dtype) const {
+    return b_.emit(ops::OneHot{shape_.back(), dtype}, {sub(b_, labels, first_)});
+  }
+  // The number of each class, i32 of the shape.
+  Value numbers() const {
+    return of_all(b_.emit(ops::Iota{DType::i32, shape_, static_cast<std::int64_t>(last_)}, {}));
+  }
+  // [B...] repeated over the classes.
+  Value over_classes(Value values) const { return b_.emit(ops::Broadcast{shape_, dims_before(last_)}, {values}); }
+  Value largest(Value values) const { return b_.emit(ops::ReduceMax{{std::ssize(shape_) - 1}}, {values}); }
+  Value largest_of_all(Value largest) const { return b_.emit(ops::Pmax{axes_}, {largest}); }
+  Value least_of_all(Value values) const { return b_.emit(ops::Pmin{axes_}, {values}); }
+  std::size_t last() const { return last_; }
+  AxisSet axes() const { return axes_; }
+
+ private:
+  Builder& b_;
+  Shape shape_;
+  std::size_t last_;
+  AxisSet axes_;
+  Value first_{};                // the number of its first class, i32[]
+  std::optional<Value> within_;  // bool of the shape, if it has padding
+};
+
+constexpr double lowest = std::numeric_limits<float>::lowest();
+
+// The same equations as below on the classes of each device; both sums are added over the devices.
+Value divided_cross_entropy(Builder& b, Value logits, Value labels, const std::optional<Smoothing>& smoothing,
+                            const Classes& classes) {
+  const Part part(b, logits, classes);
+  const DType dtype = b.type(logits).dtype;
+  logits = part.within_or(logits, lowest);
+  const Value largest = b.emit(ops::StopGradient{}, {part.largest_of_all(part.largest(logits))});
+  const Value shifted = sub(b, logits, part.over_classes(largest));
+  const Value exponentials = sum_from(b, b.emit(ops::Exp{}, {shifted}), part.last());
+  Value distribution = part.one_hot(labels, dtype);
+  if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
+  const Value at_label = sum_from(b, mul(b, part.within_or(shifted, 0.0), distribution), part.last());
+  const std::vector<Value> sums = b.emit_all(ops::Psum{part.axes()}, std::vector{exponentials, at_label});
+  return sub(b, b.emit(ops::Log{}, {sums[0]}), sums[1]);
+}
+
+}  // namespace
+
 // log Σ exp(logits) - Σ t · logits, with the largest logit subtracted so that exp never overflows. The shift cancels
 // in the value, so it needs no gradient.
-Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing) {
+Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing,
+                            const Classes& divided) {
+  if (divided.are_divided(b, logits)) return divided_cross_entropy(b, logits, labels, smoothing, divided);
   const Shape shape = b.type(logits).shape;
   const std::size_t classes = shape.size() - 1;  // the last dimension
-  std::vector<std::int64_t> others(classes);
-  std::iota(others.begin(), others.end(), 0);
+  const std::vector<std::int64_t> others = dims_before(classes);
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{std::ssize(others)}}, {logits})});
   const Value shifted = sub(b, logits, b.emit(ops::Broadcast{shape, others}, {largest}));
   const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), classes)});
@@ -23,6 +95,44 @@ Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optiona
                                  : cast(b, labels, b.type(logits).dtype);
   if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
   return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), classes));
+}
+
+Value largest_class(Builder& b, Value output, const Classes& classes) {
+  const ops::Argmax argmax{std::ssize(b.type(output).shape) - 1};
+  if (!classes.are_divided(b, output)) return b.emit(argmax, {output});
+  const Part part(b, output, classes);
+  output = part.within_or(output, lowest);
+  const Value own = part.largest(output);
+  const Value is_largest = b.emit(ops::Eq{}, {own, part.largest_of_all(own)});
+  const Value candidate = part.of_all(b.emit(argmax, {output}));
+  const Value none = scalar_like(b, candidate, static_cast<double>(classes.count));
+  return part.least_of_all(select(b, is_largest, candidate, none));
+}
+
+Value is_among_largest(Builder& b, Value output, Value labels, std::int64_t k, const Classes& classes) {
+  const DType dtype = b.type(output).dtype;
+  if (!classes.are_divided(b, output)) {
+    const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
+    const Value label = broadcast_along(b, labels, b.type(best).shape, 0);
+    return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, label}), dtype), 1);
+  }
+  // By how many outputs come before that of the label.
+  const Part part(b, output, classes);
+  output = part.within_or(output, lowest);
+  const Value zero = scalar_like(b, output, 0.0);
+  const Value numbers = part.numbers(), label = part.over_classes(labels);
+  const Value at_label = select(b, b.emit(ops::Eq{}, {numbers, label}), output, zero);
+  const Value of_label = b.emit(ops::Psum{part.axes()}, {sum_from(b, at_label, part.last())});
+  const Value each = part.over_classes(of_label);
+  const Value is_lower = b.emit(ops::Lt{}, {numbers, label});
+  const Value ties = b.emit(ops::Eq{}, {output, each});
+  const Value before_in_ties = select(b, ties, cast(b, is_lower, dtype), zero);
+  const Value above = b.emit(ops::Gt{}, {output, each});
+  const Value before = sum_from(b, select(b, above, scalar_like(b, output, 1.0), before_in_ties), part.last());
+  const Value rank = b.emit(ops::Psum{part.axes()}, {before});
+  const Value is_among = cast(b, b.emit(ops::Lt{}, {rank, scalar_like(b, rank, static_cast<double>(k))}), dtype);
+  // Of NaN nothing is larger.
+  return select(b, b.emit(ops::Eq{}, {of_label, of_label}), is_among, scalar_like(b, is_among, 0.0));
 }
 
 Value feature_mean(Builder& b, Value values) {

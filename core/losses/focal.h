@@ -50,7 +50,7 @@ struct Focal {
     return mul(b, entropy, b.emit(ops::Exp{}, {mul(b, log_rest, gamma_value)}));
   }
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const bool sigmoids = b.type(output).shape == b.type(targets).shape || b.type(output).shape.back() == 1;
     if (!sigmoids) {
       const Value entropy = softmax_cross_entropy(b, output, targets);

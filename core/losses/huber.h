@@ -29,7 +29,7 @@ struct Huber {
   std::vector<Number> numbers(const Objective& objective) const { return {{"loss/delta", delta, objective.dtype}}; }
   // With q = min(|e|, delta): q²/2 + delta · (|e| - q).
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
     const Value near = b.emit(ops::Min{}, {distance, numbers["loss/delta"]});
     const Value square = mul(b, mul(b, near, near), 0.5);

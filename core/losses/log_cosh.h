@@ -20,7 +20,7 @@ struct LogCosh {
   std::vector<Number> numbers(const Objective&) const { return {}; }
   // log cosh e = |e| + log((1 + exp(-2 |e|)) / 2): no exponential overflows, and a small error keeps its digits.
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const Value distance = b.emit(ops::Abs{}, {difference(b, output, targets)});
     const Value rest = b.emit(ops::Log1p{}, {mul(b, b.emit(ops::Expm1{}, {mul(b, distance, -2.0)}), 0.5)});
     return call.mean(add(b, distance, rest));

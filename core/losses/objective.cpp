@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/losses/equations.h"
 #include "core/losses/focal.h"
 #include "core/losses/poisson.h"
@@ -36,7 +37,7 @@ Value LossCall::mean(Value values) const {
 
 Value example_losses(Builder& b, const Objective& objective, Value output, Value targets, const Numbers& numbers,
                      std::optional<Value> inside) {
-  return objective.loss->losses({b, output, targets, numbers, inside});
+  return objective.loss->losses({b, output, targets, numbers, inside, objective.divided_classes()});
 }
 
 // ---- units ----------------------------------------------------------------------------------------------------------
@@ -135,14 +136,14 @@ bool is_of_two_classes(const Objective& objective) { return is_softmax(objective
 Decision class_decision(const Objective& objective, double probability) {
   using By = Decision::By;
   if (const auto threshold = class_threshold(objective, probability)) return {By::only_output, *threshold};
-  if (!is_of_two_classes(objective) || probability == 0.5) return {};
+  if (!is_of_two_classes(objective) || probability == 0.5) return {By::argmax, 0, objective.divided_classes()};
   if (gives_probabilities(objective)) return {By::second, probability};
   return {By::difference, std::log(probability / (1 - probability))};
 }
 
 Value predicted_class(Builder& b, Value output, const Decision& decision) {
   using By = Decision::By;
-  if (decision.by == By::argmax) return b.emit(ops::Argmax{std::ssize(b.type(output).shape) - 1}, {output});
+  if (decision.by == By::argmax) return largest_class(b, output, decision.classes);
   const auto column = [&](std::int64_t at) {
     return b.emit(ops::Slice{{0, at}, {b.type(output).shape.front(), at + 1}}, {output});
   };
@@ -161,6 +162,12 @@ LabelDecisions label_decisions(Builder& b, Value output, Value targets, double t
   const Value is_true = b.emit(ops::Gt{}, {numbers, scalar_like(b, numbers, 0.5)});
   const Value predicted = cast(b, above, dtype);
   return {predicted, cast(b, is_true, dtype)};
+}
+
+Value whole_outputs(Builder& b, const Objective& objective, Value output) {
+  const Classes classes = objective.divided_classes();
+  if (!classes.are_divided(b, output)) return output;
+  return gathered_along(b, output, classes.axes, std::ssize(b.type(output).shape) - 1, classes.count);
 }
 
 Value true_class(Builder& b, Value targets) {

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/field.h"
+#include "core/losses/equations.h"
 #include "core/losses/loss.h"
 
 namespace pmaptrain::losses {
@@ -21,6 +22,8 @@ struct Objective {
   std::optional<FieldStatistics> target_statistics;
   std::vector<bool> log_targets;  // whether these are of log(1 + target), by number; empty where none is
   Shape output;                   // of one example
+  // Along which devices divide its last dimension, the classes: Classes (equations.h).
+  AxisSet output_axes;
   std::string last_layer;         // the kind of the layer that gives it: "dense"
   Loss loss;
   Place loss_place;
@@ -58,6 +61,7 @@ struct Objective {
   // Whether a batch may have examples, but nothing that counts.
   bool may_count_nothing() const { return ignored_label() || has_padding; }
   // The classes or labels that metrics have values of.
+  Classes divided_classes() const { return {output.empty() ? 0 : output.back(), output_axes}; }
   std::int64_t measured_classes() const { return is_multi_label() ? output.front() : classes(); }
 };
 
@@ -130,6 +134,7 @@ struct LossCall {
   Value output, targets;
   const Numbers& numbers;
   std::optional<Value> inside = {};  // bool[B,T]: of padded numbers, which positions are those of an example
+  Classes classes = {};
 
   // The mean of values [B, features...] over the features of each example, [B]. What is outside counts as 0.
   Value mean(Value values) const;
@@ -174,6 +179,7 @@ bool is_of_two_classes(const Objective& objective);
 struct Decision {
   enum class By : std::uint8_t { argmax, only_output, second, difference } by = By::argmax;
   double threshold = 0;
+  Classes classes = {};
 };
 // That by which class 1 of two is predicted with more than this probability; of more classes the argmax.
 Decision class_decision(const Objective& objective, double probability = 0.5);
@@ -189,6 +195,8 @@ LabelDecisions label_decisions(Builder& b, Value output, Value targets, double t
 
 // The true class, i32 [B] or [B,L]: the label, or the argmax of the class probabilities.
 Value true_class(Builder& b, Value targets);
+// The outputs with all classes, if devices have parts of them.
+Value whole_outputs(Builder& b, const Objective& objective, Value output);
 // What the loss makes of the outputs of a classifier: softmax along the last dimension, or sigmoid. If the last layer
 // is that function, returns the outputs.
 Value probabilities(Builder& b, const Objective& objective, Value output);
@@ -236,6 +244,10 @@ class Held final : public declare::Holds<LossRules, Kind> {
   const ClassWeights* positive_weights() const override {
     if constexpr (requires { kind_.positive_weights; }) return &kind_.positive_weights;
     return nullptr;
+  }
+  bool takes_parts_of_classes() const override {
+    if constexpr (requires { Kind::takes_parts_of_classes; }) return Kind::takes_parts_of_classes;
+    return false;
   }
   std::optional<std::int64_t> ignored_label() const override {
     if constexpr (requires { kind_.ignore_label; }) return kind_.ignore_label;

@@ -20,7 +20,7 @@ struct Poisson {
   void check(const LossChecks& checks) const { checks.need_numbers(); }
   std::vector<Number> numbers(const Objective&) const { return {}; }
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const Value expected = mul(b, output, cast(b, targets, b.type(output).dtype));
     return call.mean(sub(b, b.emit(ops::Exp{}, {output}), expected));
   }

@@ -36,7 +36,7 @@ struct Quantile {
   std::vector<Number> numbers(const Objective&) const { return {}; }
   // With e = t - y: max(q e, (q - 1) e) = max(e, 0) - (1 - q) e.
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const Shape shape = b.type(output).shape;
     const auto count = std::ssize(q);
     const Shape each{shape.front(), shape.back() / count, count};

@@ -58,7 +58,7 @@ struct SigmoidCrossEntropy {
   // softplus(x) - x t, which is -t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)). With a weight w of positives the first
   // term is w t softplus(-x), and softplus(-x) = softplus(x) - x.
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     const Value expected = targets_like(b, output, targets);
     const Value all = softplus(b, output);
     Value each = sub(b, all, mul(b, output, expected));

@@ -13,6 +13,7 @@ struct SoftmaxCrossEntropy {
   std::optional<std::int64_t> ignore_label;  // examples, or positions of a sequence, with this label do not count
 
   static constexpr Outputs outputs = Outputs::softmax_logits;
+  static constexpr bool takes_parts_of_classes = true;
 
   static Declaration<SoftmaxCrossEntropy> declaration() {
     return declare::kind<SoftmaxCrossEntropy>(
@@ -56,10 +57,10 @@ struct SoftmaxCrossEntropy {
     return {{rest, 1.0 - label_smoothing, objective.dtype}, {share, of_each, objective.dtype}};
   }
   Value losses(const LossCall& call) const {
-    const auto& [b, output, targets, numbers, inside] = call;
+    const auto& [b, output, targets, numbers, inside, classes] = call;
     std::optional<Smoothing> smoothing;
     if (label_smoothing > 0.0) smoothing = {numbers[rest], numbers[share]};
-    const Value entropy = softmax_cross_entropy(b, output, targets, smoothing);
+    const Value entropy = softmax_cross_entropy(b, output, targets, smoothing, classes);
     if (class_weights.each.empty()) return position_mean(b, entropy, ignore_label);
     const Value weights = vector_constant(b, b.type(output).dtype, class_weights.each);
     if (!is_floating(b.type(targets).dtype)) {

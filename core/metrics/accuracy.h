@@ -141,11 +141,10 @@ struct TopKAccuracy {
                   "set k to at most " + std::to_string(output.front()));
   }
   PlannedMetric plan(const MetricCall& call) const {
-    return mean_of(call.name, [k = k](Builder& b, Value output, Value targets) {
-      const Value best = b.emit_all(ops::TopK{k}, std::vector{output})[1];
-      const Value label = broadcast_along(b, true_class(b, targets), b.type(best).shape, 0);
-      return sum_from(b, cast(b, b.emit(ops::Eq{}, {best, label}), b.type(output).dtype), 1);
-    });
+    return mean_of(call.name,
+                   [k = k, classes = call.objective.divided_classes()](Builder& b, Value output, Value targets) {
+                     return losses::is_among_largest(b, output, true_class(b, targets), k, classes);
+                   });
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/layers/initializers.h"
+#include "core/layers/product.h"
 
 namespace pmaptrain::model {
 namespace {
@@ -156,10 +157,23 @@ class Adapting {
       Parameter a{path + ".lora_a", {in, lora_.rank}, uniform.initial({in, lora_.rank}), kernel.place};
       Parameter b{path + ".lora_b", {lora_.rank, out}, layers::zeros, kernel.place};
       a.lora = b.lora = LoraRole::adapter;
+      divide_as(kernel, a, b);
       node.parameters.push_back(std::move(a));
       node.parameters.push_back(std::move(b));
       node.adapters.push_back({path, i, at, at + 1, lora_.scale(), lora_.dropout > 0.0});
     }
+  }
+
+  // a has the rows of the kernel, and b its columns; devices that divide one of the two read all of the other.
+  static void divide_as(const Parameter& kernel, Parameter& a, Parameter& b) {
+    const AxisSet axes = kernel.layout().axes();
+    a.read_along = b.read_along = axes | kernel.read_along;
+    if (axes.empty()) return;
+    const bool rows = layers::divides_rows(kernel);
+    Parameter& divided = rows ? a : b;
+    divided.divided = {{}, {}};
+    divided.divided[rows ? 0 : 1] = axes.list();
+    divided.read_along = {};
   }
 
   const Lora& lora_;

@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/layers/division.h"
 #include "core/layers/table_embedding.h"
 #include "core/losses/quantile.h"
 
@@ -89,6 +90,7 @@ class Maker {
     if (!plan_list(options_.layers, "", around, precision, at, model_.layers, errors_)) return false;
     model_.output = at.shape;
     if (at.lengths && !fits_lengths(*at.lengths)) return false;
+    if (!options_.tensor_axes.empty()) divide();
     if (options_.lora) adapt(*options_.lora, model_.layers, errors_);
     number_nodes(model_.layers);
     if (const auto nodes = model_.nodes(); !nodes.empty()) model_.last_layer = nodes.back()->kind;
@@ -96,6 +98,19 @@ class Maker {
       model_.parameters.insert(model_.parameters.end(), node.parameters.begin(), node.parameters.end());
     });
     return true;
+  }
+
+  void divide() {
+    const Mesh& mesh = options_.mesh;
+    DivideOptions options{options_.tensor_axes, mesh.group_size(options_.tensor_axes), mesh.name(options_.tensor_axes.list().front())};
+    options.divides_classes = model_.loss->takes_parts_of_classes() && model_.has_labels();
+    const std::size_t before = errors_.size();
+    model_.output_axes = divide_layers(model_.layers, options, errors_);
+    if (options.devices == 1 || errors_.size() > before || any_is_divided(model_.layers)) return;
+    refuse(options_.tensor_place,
+           "no layer of this model is divided along '" + options.name + "', so its " + std::to_string(options.devices) + " devices would all compute the same",
+           "layers that are divided are attention, swiglu, embedding, and two dense or conv layers with nothing but "
+           "elementwise layers or pooling between them; make '" + options.name + "' an axis of data.axes, or remove it");
   }
 
   // Refuses what takes no targets of positions with lengths.

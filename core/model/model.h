@@ -34,6 +34,7 @@ struct Options {
   std::optional<Lora> lora = {};
   Mesh mesh;
   AxisSet data_axes;                         // that divide the batch
+  AxisSet tensor_axes = {};                  // that divide layers (parallelism.tensor)
   std::optional<FieldStatistics> normalize;  // of the inputs: a number for each channel, or one for all
   // See losses::Objective. Where the targets are labels, there are none.
   std::optional<FieldStatistics> target_statistics;
@@ -47,7 +48,7 @@ struct Options {
   std::string channels;                   // see layers::Surroundings
   std::vector<InputColumn> columns = {};  // of a table
   std::int64_t text_tokens = 0;           // how many tokens a source of texts may have; 0: another source
-  Place data_place, normalize_place, loss_place, metrics_place;
+  Place data_place, normalize_place, loss_place, metrics_place, tensor_place;
 };
 
 struct Model : losses::Objective {
@@ -103,7 +104,8 @@ Model make_model(const Options& options, const Field& input, const Field& target
 
 class Gathers;
 
-// Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype. `gathers` fills in
+// Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype, of which devices along
+// Objective::output_axes have some classes each; losses::whole_outputs makes all of them. `gathers` fills in
 // forward.parameters before layers read them; null: all are there.
 Value apply(Builder& b, const Model& model, const Forward& forward, Gathers* gathers = nullptr);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/graph/check.h"
 #include "core/losses/equations.h"
 #include "core/model/batch.h"
@@ -53,7 +54,7 @@ Value outputs_of(Builder& b, const Model& model, AxisSet axes, std::int64_t rows
   if (model.has_lengths) lengths = b.input(Group::batch, "lengths", {DType::i32, {rows}, axes});
   Forward forward{b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes}), parameters};
   forward.lengths = lengths;
-  return apply(b, model, forward);
+  return losses::whole_outputs(b, model, apply(b, model, forward));
 }
 
 }  // namespace
@@ -71,9 +72,13 @@ Program features_program(const Model& model, const Mesh& mesh, AxisSet axes, std
     one.apply = [&features, own = one.apply](const LayerCall& call, Value x) {
       const Value y = own(call, x);
       features = y;
+      if (call.node.division == Division::columns || call.node.division == Division::keeps) {
+        features = gathered_along(call.b, y, call.node.division_axes, std::ssize(call.b.type(y).shape) - 1,
+                                  call.node.output.back());
+      }
       const std::optional<Lengths>& lengths = call.node.lengths;
       if (lengths && call.forward.lengths) {
-        features = inside_or(call.b, lengths->at(call.b, *call.forward.lengths), y, 0);
+        features = inside_or(call.b, lengths->at(call.b, *call.forward.lengths), *features, 0);
       }
       return y;
     };

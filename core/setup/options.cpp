@@ -39,6 +39,8 @@ model::Options model_options(const spec::Spec& spec, const data::Field& target, 
   options.lora = spec.lora;
   options.mesh = spec.mesh.mesh;
   options.data_axes = spec.mesh.roles.data;
+  options.tensor_axes = spec.mesh.roles.tensor;
+  if (const spec::Tensor* const tensor = spec.tensor()) options.tensor_place = tensor->place;
   if (const auto& given = of_data.normalize) {
     options.normalize = given->automatic ? learned(encoding.statistics, "normalize", of_data.normalize_place)
                                          : FieldStatistics{given->mean, given->std};
@@ -86,6 +88,13 @@ step::StepOptions step_options(const spec::Spec& spec) {
 model::Model model_of(const spec::Spec& spec, const data::Field& input, const data::Field& target,
                       const data::Encoding& encoding) {
   return model::make_model(model_options(spec, target, encoding), input, target);
+}
+
+model::Model undivided_model_of(const spec::Spec& spec, const data::Field& input, const data::Field& target,
+                                const data::Encoding& encoding) {
+  model::Options options = model_options(spec, target, encoding);
+  options.tensor_axes = {};
+  return model::make_model(options, input, target);
 }
 
 }  // namespace pmaptrain::setup

@@ -16,5 +16,8 @@ step::StepOptions step_options(const spec::Spec& spec);
 // The model of a config for these fields of its data.
 model::Model model_of(const spec::Spec& spec, const data::Field& input, const data::Field& target,
                       const data::Encoding& encoding = {});
+// The same for one device, with layers that no device divides: for exports and generation.
+model::Model undivided_model_of(const spec::Spec& spec, const data::Field& input, const data::Field& target,
+                                const data::Encoding& encoding = {});
 
 }  // namespace pmaptrain::setup

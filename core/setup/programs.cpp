@@ -114,7 +114,8 @@ Setup with_sharding(Setup setup, int stage) {
   spec::Fsdp fsdp;
   fsdp.stage = stage;
   fsdp.axes = spec.mesh.roles.data;
-  spec.parallelism = spec::Parallelism{std::move(fsdp)};
+  if (!spec.parallelism) spec.parallelism.emplace();
+  spec.parallelism->fsdp = std::move(fsdp);
   make_programs(setup);
   return setup;
 }

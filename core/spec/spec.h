@@ -113,8 +113,15 @@ struct Fsdp {
   Place place;              // of `axis`
 };
 
+// Devices along an axis divide layers; all of them see the same rows of a batch. Its axis is MeshSpec::roles.tensor.
+struct Tensor {
+  std::string axis;
+  Place place;  // of `axis`
+};
+
 struct Parallelism {
-  std::optional<Fsdp> fsdp;
+  std::optional<Fsdp> fsdp = {};
+  std::optional<Tensor> tensor = {};
 };
 
 struct Spec {
@@ -134,8 +141,9 @@ struct Spec {
   std::optional<Parallelism> parallelism;
   std::optional<Ensemble> ensemble;
 
-  // The key parallelism.fsdp, if it is there.
+  // The keys of parallelism, if they are there.
   const Fsdp* fsdp() const { return parallelism && parallelism->fsdp ? &*parallelism->fsdp : nullptr; }
+  const Tensor* tensor() const { return parallelism && parallelism->tensor ? &*parallelism->tensor : nullptr; }
 
   // Defined in its source: their code is long, and each source that copies or destroys one would compile it again.
   Spec();

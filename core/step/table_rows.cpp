@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/graph/bucket.h"
 #include "core/ops/bucket/bucket.h"
 #include "core/ops/collective/collective.h"
@@ -10,21 +11,6 @@
 #include "core/ops/scatter/scatter.h"
 
 namespace pmaptrain::step {
-namespace {
-
-// The position of a device among those along `axes`, as all_slice counts them: the last axis is the fastest.
-Value position_along(Builder& b, AxisSet axes) {
-  Value position = b.constant(DType::i32, 0.0);
-  for (int axis = 0; axis < static_cast<int>(b.mesh().axes().size()); ++axis) {
-    if (!axes.contains(axis)) continue;
-    const Value coordinate = b.emit(ops::AxisIndex{AxisSet::of(axis)}, std::span<const Value>());
-    position = equations::add(b, equations::mul(b, position, static_cast<double>(b.mesh().size(axis))), coordinate);
-  }
-  return position;
-}
-
-}  // namespace
-
 TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket& bucket,
                      const model::Sharding& sharding, Value tokens)
     : b_(b), tokens_(bucket.tokens) {
@@ -40,7 +26,7 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   if (sharding.state.empty()) return;
   const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
   const std::int64_t own = rows / b.mesh().group_size(sharding.state);
-  const Value begin = equations::mul(b, position_along(b, sharding.state), static_cast<double>(own));
+  const Value begin = equations::mul(b, equations::position_along(b, sharding.state), static_cast<double>(own));
   const Value is_row =
       b.emit(ops::Lt{}, {named_, equations::scalar_like(b, named_, static_cast<double>(table.front()))});
   const Value shifted = equations::sub(b, named_, begin);

@@ -213,6 +213,9 @@ class EnsembleBinder {
       std::erase_if(sharded.items, [&](const Node& axis) { return axis.text == name; });
       if (sharded.items.empty()) config.erase("parallelism");
     }
+    if (const Node* const divides = get_path(&config, "parallelism.tensor.axis"); divides && divides->text == name) {
+      config.erase("parallelism");  // likewise
+    }
     if (!axes.items.empty()) return;
     Node one = empty_at(axes, Kind::map);
     one.add(scalar_at(axes, "devices"), with_value(scalar_at(axes, "1"), "1", std::int64_t{1}));

@@ -22,13 +22,30 @@ void write_axes(Node& data, const Mesh& mesh, AxisSet axes) {
   data.items.insert(data.items.begin() + static_cast<std::ptrdiff_t>(at), std::move(list));
 }
 
+// The axis that parallelism.tensor names, if the mesh has it and it is no other's.
+std::optional<int> tensor_axis(const Node& config, const Reporter& reporter, const MeshSpec& mesh) {
+  const Node* const axis = get_path(&config, "parallelism.tensor.axis");
+  if (axis == nullptr || !axis->valid() || get_path(&config, "mesh.axes") == nullptr) return std::nullopt;
+  const std::optional<int> found = mesh.mesh.find(axis->text);
+  if (!found) {
+    reporter.report(*axis, "the mesh has no axis '" + axis->text + "'", suggest(axis->text, mesh.mesh.names(), "axes"));
+  } else if (mesh.roles.ensemble.contains(*found)) {
+    reporter.report(*axis, "axis '" + axis->text + "' is the ensemble's, so it cannot divide layers",
+                    "name another axis: each member has devices of its own along it");
+    return std::nullopt;
+  }
+  return found;
+}
+
 }  // namespace
 
 void bind_roles(Node& config, const Reporter& reporter, MeshSpec& out) {
   const Mesh& mesh = out.mesh;
   const std::optional<int> members = ensemble_axis(config, mesh);
   if (members) out.roles.ensemble = AxisSet::of(*members);
-  const AxisSet usable = mesh.all() - out.roles.ensemble;
+  const std::optional<int> divides_layers = tensor_axis(config, reporter, out);
+  if (divides_layers) out.roles.tensor = AxisSet::of(*divides_layers);
+  const AxisSet usable = mesh.all() - out.roles.ensemble - out.roles.tensor;
   out.roles.data = usable;
   Node* const data = config.is(Kind::map) ? config.find("data") : nullptr;
   if (data == nullptr || !data->is(Kind::map)) return;
@@ -44,6 +61,9 @@ void bind_roles(Node& config, const Reporter& reporter, MeshSpec& out) {
       unknown = true;
     } else if (named.contains(*found)) {
       reporter.report(item, "axes has '" + item.text + "' twice", "keep one of them");
+    } else if (out.roles.tensor.contains(*found)) {
+      reporter.report(item, "axis '" + item.text + "' divides layers (parallelism.tensor), so the data cannot use it",
+                      "remove it: devices along it see the same examples");
     } else if (!usable.contains(*found)) {
       reporter.report(item, "axis '" + item.text + "' is the ensemble's, so the data cannot use it",
                       "remove it: every member has whole batches of its own");
@@ -52,10 +72,12 @@ void bind_roles(Node& config, const Reporter& reporter, MeshSpec& out) {
     }
   }
   const bool ensemble_known = members || config.find("ensemble") == nullptr;
-  if (unknown || !ensemble_known) return;
+  const bool tensor_known = divides_layers || get_path(&config, "parallelism.tensor") == nullptr;
+  if (unknown || !ensemble_known || !tensor_known) return;
   for (const int axis : (usable - named).list()) {
     reporter.report(*axes, "the mesh axis '" + mesh.name(axis) + "' is not used: data.axes does not list it",
-                    "add it to data.axes, make it the axis of an ensemble, or remove it from mesh.axes");
+                    "add it to data.axes, make it the axis of an ensemble or of parallelism.tensor, or remove it from "
+                    "mesh.axes");
   }
 }
 

@@ -98,6 +98,14 @@ static auto row(Tag<Fsdp>) {
               .example = "stage: 3"}));
 }
 
+static auto row(Tag<Tensor>) {
+  return keys_of<Tensor>(
+      option(&Tensor::axis, {.path = "axis",
+                             .need = Need::required,
+                             .meaning = "The axis along which devices divide layers; the data does not use it.",
+                             .example = "axis: model"}));
+}
+
 static auto row(Tag<Parallelism>) {
   return keys_of<Parallelism>(section(
       &Parallelism::fsdp,
@@ -107,7 +115,15 @@ static auto row(Tag<Parallelism>) {
            "axis keeps a shard. No bit of a result changes, and no file: only where arrays are, and what "
            "devices send.",
        .example = "fsdp: {axis: devices, stage: 3}",
-       .fallback_text = "none"}));
+       .fallback_text = "none"}),
+      section(&Parallelism::tensor,
+              {.path = "tensor",
+               .meaning =
+                   "Tensor parallelism: of attention, swiglu, embedding, and pairs of dense or conv layers each device "
+                   "along an axis has a part, and they add up what the parts give. All devices along the axis see the "
+                   "same examples. The order of sums changes; files do not.",
+               .example = "tensor: {axis: model}",
+               .fallback_text = "none"}));
 }
 
 static auto row(Tag<Ensemble>) {
@@ -202,6 +218,7 @@ template struct Section<Spec>;
 template struct Section<MeshSpec>;
 template struct Section<Parallelism>;
 template struct Section<Fsdp>;
+template struct Section<Tensor>;
 template struct Section<Ensemble>;
 
 }  // namespace pmaptrain::spec

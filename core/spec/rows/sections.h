@@ -53,6 +53,7 @@ extern template struct Section<Spec>;
 extern template struct Section<MeshSpec>;
 extern template struct Section<Parallelism>;
 extern template struct Section<Fsdp>;
+extern template struct Section<Tensor>;
 extern template struct Section<Ensemble>;
 extern template struct Section<DataSpec>;
 extern template struct Section<Normalize>;
