@@ -9,7 +9,8 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(const Program& program) : program_(program) {}
+  // Counts work on values that vary along none of `without`.
+  explicit Walk(const Program& program, AxisSet without = {}) : program_(program), without_(without) {}
 
   // `times`: the number of times that these equations run. `inside`: whether they are inside a fused equation.
   void add(const std::vector<Equation>& equations, double times, bool inside) {
@@ -32,16 +33,18 @@ class Walk {
     const std::span<const Type> operands = operand_types_.of(program_, equation.operands);
     const std::span<const Type> results = result_types_.of(program_, equation.results);
     const Cost cost = equation.op.cost(program_.mesh, operands, results);
-    const auto differs = [](const Type& type) { return !type.varying.empty(); };
-    const bool varies =
-        std::any_of(operands.begin(), operands.end(), differs) || std::any_of(results.begin(), results.end(), differs);
-    const double executions = times * static_cast<double>(varies ? program_.mesh.devices() : 1);
+    AxisSet varying;
+    for (const Type& type : operands) varying = varying | type.varying;
+    for (const Type& type : results) varying = varying | type.varying;
+    if (!(varying & without_).empty()) return;
+    const double executions = times * static_cast<double>(program_.mesh.group_size(varying));
     total.flops += executions * cost.flops;
     if (!inside) total.bytes += executions * cost.bytes;
     for (const auto& [axes, bytes] : cost.wire) total.wire.emplace_back(axes, times * bytes);
   }
 
   const Program& program_;
+  const AxisSet without_;
   TypeList operand_types_, result_types_;
 };
 
@@ -51,6 +54,12 @@ Cost cost_of(const Program& program) {
   Walk walk(program);
   walk.add(program.equations, 1, false);
   return std::move(walk.total);
+}
+
+double flops_without(const Program& program, AxisSet axes) {
+  Walk walk(program, axes);
+  walk.add(program.equations, 1, false);
+  return walk.total.flops;
 }
 
 double work_of(const Program& program) {

@@ -6,10 +6,14 @@
 namespace pmaptrain {
 
 // Counts floating-point operations and bytes read and written, summed over all devices of the mesh. The body of a loop
-// counts once for each iteration. Work on replicated values counts once, not once for each device. Views cost nothing.
+// counts once for each iteration. Work on values that are equal on some devices counts once for these. Views cost
+// nothing.
 // Of the equations inside a fused equation only the operations count, because their results are never stored.
 // `Cost::wire` lists the axes of each collective and the bytes that one device sends.
 Cost cost_of(const Program& program);
+// Those of its operations on values that are equal on all devices along `axes`, once for these: each of them may have
+// to do that work.
+double flops_without(const Program& program, AxisSet axes);
 // One number for it: operations plus bytes.
 double work_of(const Program& program);
 // The cost of one equation that runs once.

@@ -178,6 +178,16 @@ std::string human_bytes(double bytes) {
   return std::string(buffer.data(), end) + " " + std::string(units[unit]);
 }
 
+std::string human_flops(double flops) {
+  constexpr std::array<std::string_view, 6> units{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
+  std::size_t unit = 0;
+  for (; flops >= 1000 && unit + 1 < units.size(); ++unit) flops /= 1000;
+  std::array<char, 64> buffer;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), flops, std::chars_format::general, 3).ptr;
+  return std::string(buffer.data(), end) + " " + std::string(units[unit]);
+}
+
 std::string with_prefix(double value, std::string_view unit) {
   constexpr std::array<std::string_view, 8> prefixes{"n", "µ", "m", "", "k", "M", "G", "T"};
   std::size_t prefix = 3;

@@ -48,6 +48,8 @@ std::string with_commas(std::int64_t value);
 std::string counted(std::int64_t count, std::string_view noun);
 // "1.5 MiB", "832 B"
 std::string human_bytes(double bytes);
+// "1.23 GFLOP"
+std::string human_flops(double flops);
 template <std::integral T>
 std::string human_bytes(T bytes) {
   return human_bytes(static_cast<double>(bytes));

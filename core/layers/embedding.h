@@ -62,7 +62,7 @@ struct Embedding {
     const KernelInit otherwise = NormalInit{std::sqrt(1.0 / static_cast<double>(features))};
     add_table(layer, in, {num_embeddings, features}, embedding_init ? embedding_init : otherwise);
     layer.parameters.back().cut = {.rows = 0};
-    layer.divisible = {.inside = true};
+    layer.divisible = {.inside = true, .unit = "vocabulary"};
     layer.apply = [compute = layer.compute](const LayerCall& call, Value x) {
       const AxisSet divided = call.node.division_axes;
       if (!divided.empty()) {

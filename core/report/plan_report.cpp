@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/base/wrap.h"
+#include "core/report/division.h"
 #include "core/report/json.h"
 #include "core/report/memory_report.h"
 #include "core/report/padding.h"
@@ -143,6 +144,10 @@ std::string layers_text(const model::Model& model, const std::set<std::string>& 
     const std::string dtype = mixed ? std::string(to_string(layer->compute)) + " " : "";
     rows.push_back({layer->name, layer->kind, dtype + tuple(layer->output), count == 0 ? "-" : with_commas(count),
                     frozen_text(*layer, frozen)});
+    if (const std::string divided = division_text(*layer); !divided.empty()) {
+      std::string& told = rows.back().back();
+      told += (told.empty() ? "" : ", ") + divided;
+    }
   }
   rows.push_back({"total", "", "", with_commas(model.parameter_count())});
   std::int64_t count = 0;
@@ -318,14 +323,6 @@ std::string wire_text(const ValidateReport& report) {
   return out.empty() ? "  nothing: the mesh has no axes\n" : out;
 }
 
-// "1.23 GFLOP"
-std::string flops_text(double flops) {
-  const char* const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"};
-  std::size_t unit = 0;
-  for (; flops >= 1000 && unit + 1 < std::size(units); ++unit) flops /= 1000;
-  return fmt::format("{:.3g} {}", flops, units[unit]);
-}
-
 Json ranges_json(const std::vector<IndexRange>& ranges) {
   Json list = Json::array();
   for (const IndexRange& range : ranges) list.push_back({{"first", range.first}, {"count", range.count}});
@@ -390,8 +387,10 @@ std::string validate_text(const setup::Setup& setup, const ValidateReport& repor
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);
   out += checkpoints_text(spec.train.checkpoint, setup.timetable, setup.evaluations);
   out += epoch_text(setup.batch) + "\n";
-  out += std::string("each step: ") + (setup.shorter.empty() ? "" : "at most ") + flops_text(report.cost.flops) +
+  out += std::string("each step: ") + (setup.shorter.empty() ? "" : "at most ") + human_flops(report.cost.flops) +
          " over the whole mesh\n" + wire_text(report) + "\n";
+  const std::string division = division_text(setup);
+  out += division + (division.empty() ? "" : "\n");
   out += sharding_text(setup, report.processes, report.memory.gpus > 0);
   const int gpus = report.memory.gpus;
   const std::string whose = gpus == 0 ? "this process" : gpus == 1 ? "the GPU" : "each of " + counted(gpus, "GPU");
@@ -482,6 +481,12 @@ std::string validate_json(const setup::Setup& setup, const ValidateReport& repor
   for (const auto& [axis, bytes] : report.cost.wire_bytes) {
     json["collective_bytes_per_step"][axis] = std::llround(bytes);
   }
+  if (const std::optional<DivisionReport> division = division_of(setup)) {
+    json["tensor"] = {{"axis", division->axis},
+                      {"devices", division->devices},
+                      {"parameters_of_device", division->parameters},
+                      {"flops_of_whole_layers", std::llround(division->flops_of_whole)}};
+  }
   if (setup.member_spec().fsdp() != nullptr) {
     json["sharding"] = Json::array();
     for (const ShardingStage& each : stages_of_sharding(setup, report.processes)) {
@@ -511,6 +516,8 @@ std::string validate_json(const setup::Setup& setup, const ValidateReport& repor
                               {"output_shape", layer->output},
                               {"parameters", parameters_of(*layer)}});
     if (is_mixed(setup.spec())) json["layers"].back()["dtype"] = to_string(layer->compute);
+    if (const std::string divided = division_text(*layer); !divided.empty())
+      json["layers"].back()["division"] = divided;
   }
   json["warnings"] = report.warnings;
   json["notes"] = notes_of(setup.loaded, setup.source);

@@ -20,7 +20,7 @@ namespace {
 setup::Setup at_stage(setup::Setup setup, int stage) {
   std::optional<spec::Parallelism>& parallelism = setup.loaded.spec.parallelism;
   parallelism->fsdp->stage = stage;
-  if (stage == 0) parallelism.reset();
+  if (stage == 0) parallelism->fsdp.reset();
   const BatchPlan batch = setup.batch;
   return setup::with_batches(std::move(setup), batch.global, batch.microbatches);  // makes the programs anew
 }
@@ -36,7 +36,7 @@ std::optional<std::size_t> memory_of_process(const setup::Setup& setup, int stag
 ShardingStage stage_of(const setup::Setup& setup, int stage) {
   spec::Spec spec = setup.member_spec();
   spec.parallelism->fsdp->stage = stage;
-  if (stage == 0) spec.parallelism.reset();
+  if (stage == 0) spec.parallelism->fsdp.reset();
   const step::StepOptions step = setup::step_options(spec);
   const Program program =
       setup::optimize(step::train_program(setup.training_model(), step, setup.optimizer(),

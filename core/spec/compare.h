@@ -15,10 +15,11 @@ struct ChangedKey {
   std::string kind;           // of an error about it: "config", or "usage" if an option set it
   Place place;                // of the new value, or of the map above it
   bool is_default = false;    // whether the new value is a default
+  bool is_tensor_axis = false;
 };
 
 // The keys in which `loaded` differs from the resolved config `before`, in order. The axes of the mesh are one key,
-// such as "replicas=2 shards=4", but for that of the ensemble, "mesh.axes.NAME": its place among them says nothing.
+// such as "replicas=2 shards=4", but for those of the ensemble and of parallelism.tensor, "mesh.axes.NAME".
 // Sections whose names begin with "x-" are no keys.
 // Throws Error (usage), which names `file`, if `before` is no YAML.
 std::vector<ChangedKey> changed_keys(const std::string& before, const std::string& file, const Loaded& loaded);

@@ -1,6 +1,7 @@
 #include "core/train/resume.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -138,7 +139,9 @@ bool same_names(const std::string& before, const std::string& after) {
 // size of that axis and the default of data.seed differ too.
 void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   const auto changed = [&](auto&& is) { return std::any_of(keys.begin(), keys.end(), is); };
-  const auto is_members = [](const spec::ChangedKey& key) { return key.path.starts_with("mesh.axes."); };
+  const auto is_members = [](const spec::ChangedKey& key) {
+    return key.path.starts_with("mesh.axes.") && !key.is_tensor_axis;
+  };
   const bool axes = changed([](const spec::ChangedKey& key) { return key.path == "mesh.axes"; });
   const bool ensemble =
       changed([](const spec::ChangedKey& key) { return key.path == "ensemble" || key.path == "ensemble.axis"; });
@@ -261,7 +264,11 @@ std::vector<std::string> kept_decisions(const RunConfig& run, const spec::Loaded
 std::string blocks_override(const RunConfig& run, const spec::Loaded& loaded) {
   if (!loaded.spec.mesh.blocks_are_automatic) return "";
   for (const spec::ChangedKey& changed : changed_keys(run, loaded)) {
-    if (changed.path == "mesh.blocks" && !changed.before.empty()) return changed.path + "=" + changed.before;
+    if (changed.path != "mesh.blocks" || changed.before.empty()) continue;
+    // Of fewer devices, by parallelism.tensor, there may not be as many blocks.
+    std::int64_t blocks = 0;
+    std::from_chars(changed.before.data(), changed.before.data() + changed.before.size(), blocks);
+    if (blocks > 0 && loaded.spec.mesh.mesh.devices() % blocks == 0) return changed.path + "=" + changed.before;
   }
   return "";
 }
@@ -278,8 +285,9 @@ std::vector<std::string> check_config_continues(const RunConfig& run, const spec
   });
   std::erase_if(keys, [&](const spec::ChangedKey& key) {
     const bool has_same_axes = key.path == "mesh.axes" && same_names(key.before, key.after);
-    if (!has_same_axes && key.path != "mesh.blocks") return false;
-    notes.push_back(key.path + " changes from " + key.before + " to " + key.after +
+    if (!has_same_axes && key.path != "mesh.blocks" && !key.is_tensor_axis) return false;
+    const auto size = [](const std::string& text) { return text.empty() ? std::string("1") : text; };
+    notes.push_back(key.path + " changes from " + size(key.before) + " to " + size(key.after) +
                     ": sums run in another order, so the bits may differ from here on");
     return true;
   });

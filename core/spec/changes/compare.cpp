@@ -23,7 +23,10 @@ using Kind = Node::Kind;
 class Comparison {
  public:
   Comparison(const Node& before, const Node& after)
-      : members_axis(axis_of(after, before)), old_members_axis_(axis_of(before, after)) {}
+      : members_axis(axis_of(after, before)),
+        old_members_axis_(axis_of(before, after)),
+        tensor_axis_(tensor_axis_of(after, before)),
+        old_tensor_axis_(tensor_axis_of(before, after)) {}
   std::vector<ChangedKey> changed;
   const std::string members_axis;  // empty where neither config has an ensemble
 
@@ -50,21 +53,31 @@ class Comparison {
     if (axis == nullptr) axis = get_path(&other, "ensemble.axis");
     return axis != nullptr ? axis->text : "";
   }
-
-  void differ(const std::string& path, const std::string& before, const std::string& after) {
-    if (before != after) changed.push_back({path, before, after, {}, {}, {}});
+  // The same of parallelism.tensor.
+  static std::string tensor_axis_of(const Node& config, const Node& other) {
+    const Node* axis = get_path(&config, "parallelism.tensor.axis");
+    if (axis == nullptr) axis = get_path(&other, "parallelism.tensor.axis");
+    return axis != nullptr ? axis->text : "";
   }
 
-  // Axes are compared as a whole because their order matters, but the position of the members' axis does not. The file
-  // of a run may have been edited and have no axes here.
+  void differ(const std::string& path, const std::string& before, const std::string& after) {
+    if (before != after) changed.push_back({path, before, after, {}, {}});
+  }
+
+  // Axes are compared as a whole because their order matters, but the axes of the members and of parallelism.tensor by
+  // themselves: each is another key. The file of a run may have been edited and have no axes here.
   void axes(const std::string& path, const Node* before, const Node* after) {
     if (!are_axes(before) || !are_axes(after)) {
       return differ(path, before != nullptr ? print_value(*before) : "", after != nullptr ? print_value(*after) : "");
     }
-    const auto [old_members, old_axes] = split_axes(*before, old_members_axis_);
-    const auto [new_members, new_axes] = split_axes(*after, members_axis);
-    differ(path_below(path, members_axis), old_members, new_members);
-    differ(path, old_axes, new_axes);
+    const Axes old = split_axes(*before, old_members_axis_, old_tensor_axis_);
+    const Axes now = split_axes(*after, members_axis, tensor_axis_);
+    differ(path_below(path, members_axis), old.members, now.members);
+    if (old.tensor != now.tensor) {
+      differ(path_below(path, tensor_axis_), old.tensor, now.tensor);
+      changed.back().is_tensor_axis = true;
+    }
+    differ(path, old.others, now.others);
   }
   static bool is_axis(const Node& axis) {
     return axis.is(Kind::map) && axis.items.size() == 1 && axis.items.front().is(Kind::scalar);
@@ -82,19 +95,25 @@ class Comparison {
     std::sort(texts.begin(), texts.end());
     return "[" + join(texts, ", ") + "]";
   }
-  static std::pair<std::string, std::string> split_axes(const Node& axes, const std::string& members_axis) {
-    std::string members;
+  struct Axes {
+    std::string members, tensor, others;
+  };
+  static Axes split_axes(const Node& axes, const std::string& members_axis, const std::string& tensor_axis) {
+    Axes found;
     std::vector<std::string> others;
     const auto add = [&](const Node& axis) {
       const std::string& name = axis.keys.front().text;
-      (name == members_axis ? members : others.emplace_back(name + "=")) += axis.items.front().text;
+      (name == members_axis  ? found.members
+       : name == tensor_axis ? found.tensor
+                             : others.emplace_back(name + "=")) += axis.items.front().text;
     };
     if (axes.is(Kind::map)) {
       add(axes);
     } else {
       std::for_each(axes.items.begin(), axes.items.end(), add);
     }
-    return {members, join(others, " ")};
+    found.others = join(others, " ");
+    return found;
   }
 
   void maps(const std::string& path, const Node& before, const Node& after) {
@@ -109,7 +128,7 @@ class Comparison {
     }
   }
 
-  const std::string old_members_axis_;
+  const std::string old_members_axis_, tensor_axis_, old_tensor_axis_;
 };
 
 // An item by its index, or the size of an axis by its name; null if there is none.
