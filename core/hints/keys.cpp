@@ -143,9 +143,14 @@ constexpr HintRow key_rows[] = {
     {"key", "gan generator discriminator optimizers", "", no_gan},
     {"key", "ppo dqn gym environment env agent policy reward", "", no_agents},
     {"key",
-     "tensor tensor_parallel tensor_model_parallel tp pipeline pipeline_parallel pp sequence_parallel context_parallel "
-     "expert_parallel",
-     "", no_model_axes},
+     "tensor_parallel tensor_parallelism tensor_parallel_size tensor_model_parallel tensor_model_parallel_size tp "
+     "tp_size "
+     "model_parallel model_parallelism model_parallel_size model_parallel_submesh megatron megatron_lm "
+     "parallelize_plan "
+     "tp_plan column_parallel row_parallel",
+     "parallelism.tensor", "For example parallelism: {tensor: {axis: model}}, with an axis model in mesh.axes"},
+    {"key", "pipeline pipeline_parallel pipeline_parallelism pp sequence_parallel context_parallel expert_parallel", "",
+     no_such_axis},
     {"key", "epochs max_epochs num_epochs n_epochs epoch num_train_epochs", "train.duration",
      "For epochs write duration: {} epochs"},
     {"key", "steps max_steps num_steps iterations max_iters num_iterations n_steps", "train.duration",

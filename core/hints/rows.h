@@ -32,7 +32,8 @@ inline constexpr std::string_view no_agents =
 inline constexpr std::string_view one_input =
     "a model is a list of layers with one input and one output; columns of a table are one input, and several targets "
     "are one output";
-inline constexpr std::string_view no_model_axes =
-    "layers are not divided over devices; data parallelism is over data.axes, and parallelism.fsdp shards parameters";
+inline constexpr std::string_view no_such_axis =
+    "devices divide batches (data.axes), parameters (parallelism.fsdp) and layers (parallelism.tensor), but neither "
+    "sequences nor the order of layers nor experts";
 
 }  // namespace pmaptrain

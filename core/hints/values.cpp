@@ -68,6 +68,9 @@ constexpr HintRow value_rows[] = {
      "it is for kernels: a vector has no fans; normal, truncated_normal and uniform draw values too"},
 
     {"layer", "linear fully_connected fc inner_product", "dense", "For example dense: 8"},
+    {"layer", "column_parallel_linear row_parallel_linear", "dense",
+     "parallelism.tensor divides pairs of dense layers"},
+    {"layer", "vocab_parallel_embedding", "embedding", "parallelism.tensor divides it"},
     {"layer", "mlp multi_layer_perceptron", "",
      "it is dense layers with activations between them: layers: [dense: 64, relu, dense: 10]"},
     {"layer", "lora lora_linear adapter peft", "", no_lora},

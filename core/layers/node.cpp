@@ -126,6 +126,29 @@ bool LayerCall::is_frozen() const {
   return any;
 }
 
+namespace {
+
+// A layer that devices divide by rows or inside gives the sum of what they have. Without it each would go on with its
+// own term, and nothing after the layer would tell.
+void check_is_sum(Builder& b, const Node& node, Value y) {
+  if (node.division != Division::rows && node.division != Division::inside) return;
+  const AxisSet differs = b.type(y).varying & node.division_axes;
+  if (differs.empty()) return;
+  const std::string axes = b.mesh().to_string(differs);
+  const auto divided = std::find_if(node.parameters.begin(), node.parameters.end(),
+                                    [](const Parameter& parameter) { return !parameter.divided.empty(); });
+  const std::string parameter = divided == node.parameters.end() ? node.name : "parameter '" + divided->name + "'";
+  throw Error(ExitStatus::usage, Diagnostic{"program",
+                                            node.place,
+                                            parameter + " is divided over the devices along " + axes +
+                                                ", and what they make of their parts is not added up: " + node.name +
+                                                " gives " + to_string(b.type(y), b.mesh()),
+                                            "a reduction is missing in the equations of the layer: psum over " + axes,
+                                            {}});
+}
+
+}  // namespace
+
 Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
   std::optional<Builder::Rematerialise> rematerialise;
   if (node.remat && forward.training) {
@@ -152,6 +175,7 @@ Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
     x = varied_along(b, x, node.division_axes);
   }
   const Value y = node.apply(call, x);
+  check_is_sum(b, node, y);
   if (!node.gathers_output) return y;
   const std::int64_t last = std::ssize(b.type(y).shape) - 1;
   return gathered_along(b, y, node.division_axes, last, node.output.back());

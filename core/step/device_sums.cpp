@@ -3,6 +3,7 @@
 #include <cassert>
 #include <map>
 
+#include "core/base/error.h"
 #include "core/equations/arithmetic.h"
 #include "core/graph/differentiate.h"
 #include "core/model/gathers.h"
@@ -98,8 +99,26 @@ Sums DeviceSums::of_microbatch(const ModelValues& values, bool by_rows) {
   std::vector<std::vector<Value>> read;
   Sums sums = forward(values, read, by_rows);
   sums.gradients = gradients(sums.measures.front(), read);
+  check_measures(sums);
   sums.statistics = varied(std::move(sums.statistics));
   return sums;
+}
+
+void DeviceSums::check_measures(const Sums& sums) const {
+  const std::vector<metrics::MeasurePart> parts = model::measure_parts(model_);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Type& type = b_.type(sums.measures[i]);
+    const AxisSet extra = type.varying - options_.data_axes;
+    if (extra.empty()) continue;
+    const std::string axes = b_.mesh().to_string(extra);
+    throw Error(ExitStatus::usage,
+                Diagnostic{"program",
+                           i == 0 ? model_.loss_place : Place(),
+                           "'" + parts[i].name + "' would differ on the devices along " + axes +
+                               ", which have the same examples: a device's sum is " + to_string(type, b_.mesh()),
+                           "a reduction is missing in its equations: psum over " + axes,
+                           {}});
+  }
 }
 
 std::vector<Value> DeviceSums::gradients(Value loss, const std::vector<std::vector<Value>>& read) {
@@ -169,13 +188,7 @@ Sums DeviceSums::with_gradients(const ModelValues& values, std::int64_t microbat
     inner.dropout_keys = taken(values.dropout_keys.size());
     inner.numbers = taken(values.numbers.size());
     inner.batch.assign(slices.begin(), slices.end());
-    Sums sums = of_microbatch(inner, false);
-    // Carries vary over the axes of the data: where layers are divided and their loss too, the parts are added up.
-    for (Value& measure : sums.measures) {
-      const AxisSet divided = b_.type(measure).varying - options_.data_axes;
-      if (!divided.empty()) measure = b_.emit(ops::Psum{divided}, {measure});
-    }
-    std::vector<Value> next = sums.flat();
+    std::vector<Value> next = of_microbatch(inner, false).flat();
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = equations::add(b_, carries[i], next[i]);
     return next;
   };

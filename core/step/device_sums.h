@@ -62,6 +62,8 @@ class DeviceSums {
   Value varied_parameter(std::size_t parameter, Value value);
   // The same, of what layers gather.
   Value gathered_parameter(std::size_t parameter, Value value);
+  // Refuses sums that differ between devices with the same examples: these have parts that nobody has added up.
+  void check_measures(const Sums& sums) const;
   // Of the loss by the trained parameters.
   std::vector<Value> gradients(Value loss, const std::vector<std::vector<Value>>& read);
   // Sums over rows vary over the data axes, also where a collective has made what they are sums of.

@@ -66,7 +66,9 @@ class StepBuilder {
     program_.name = "synchronised";
     if (!options_.sharding.state.empty()) return synchronised_shards();
     declare_model(batch_.rows_per_device);
-    Sums global = global_.synchronised(device_.with_gradients(values_, batch_.microbatches));
+    std::vector<AxisSet> divided;
+    for (const std::size_t i : trained_) divided.push_back(model_.parameters[i].layout().axes());
+    Sums global = global_.synchronised(device_.with_gradients(values_, batch_.microbatches), divided);
     const Value divisor = divisor_of(global);
     output_measures(measure_means(global, divisor), global.count);
     const Builder::Scope scope(b_, {"normalise", {}});

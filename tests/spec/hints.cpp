@@ -308,7 +308,14 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
   CHECK(refused("custom_loss").starts_with("a config cannot define a loss of its own"));
   CHECK(refused("lora_linear")
             .starts_with("adapters stand beside kernels of other layers: the section lora of the config"));
-  CHECK(refused("parallelism.tensor").starts_with("layers are not divided over devices; data parallelism is over "));
+  for (const char* const word : {"tensor_parallel", "tp", "megatron", "model_parallel_size", "tp_plan"}) {
+    CHECK(refused(word) ==
+          "did you mean 'parallelism.tensor'? For example parallelism: {tensor: {axis: model}}, with an axis model in "
+          "mesh.axes");
+  }
+  CHECK(refused("ColumnParallelLinear") == "did you mean 'dense'? parallelism.tensor divides pairs of dense layers");
+  CHECK(refused("pipeline_parallel")
+            .starts_with("devices divide batches (data.axes), parameters (parallelism.fsdp) and layers "));
   CHECK(refused("Lambda").starts_with("a config cannot define a layer of its own"));
   for (const char* const word : {"inputs", "moe", "gan", "ppo", "gym", "pipeline", "Rescaling", "ZeroPadding2D"}) {
     CHECK(hint_in_config(word).has_value());

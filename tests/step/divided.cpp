@@ -1,12 +1,13 @@
 // A step whose parameters devices divide, against finite differences.
 //
-// No layer divides its parameters yet, so each position along `model` computes a network of its own: it has some of the
-// hidden units, and all of the bias of the head. The loss of the step is the sum of the networks' losses.
+// Each position along `model` computes a network of its own, as no layer does: it has some of the hidden units, and all
+// of the bias of the head. The loss is the sum of the networks' losses.
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "core/ops/collective/collective.h"
 #include "core/optimizers/sgd.h"
 #include "core/step/optimizer.h"
 #include "core/step/step_program.h"
@@ -23,9 +24,21 @@ const Mesh mesh({{"data", 3}, {"model", 2}});
 
 constexpr std::size_t units = 7, units_each = 4;  // of four units the second position has three, and padding
 
+// The sum of the losses of all positions along `model`.
+struct SummedCrossEntropy : losses::SoftmaxCrossEntropy {
+  static declare::Declaration<SummedCrossEntropy> declaration() {
+    return {{.path = "summed", .meaning = "A sum.", .example = "loss: summed"}, {}};
+  }
+  Value losses(const losses::LossCall& call) const {
+    return call.b.emit(ops::Psum{AxisSet::of(model_axis)}, {SoftmaxCrossEntropy::losses(call)});
+  }
+};
+
 Network divided_network() {
   Network net = classifier(mesh);
   net.place(mesh, AxisSet::of(data_axis));
+  net.loss = SummedCrossEntropy();
+  net.metrics.clear();
   return net;
 }
 
@@ -125,6 +138,17 @@ Feed stepped(const Network& net, const Feed& parameters, const Batch& batch, std
 
 using Names = std::vector<std::string>;
 
+std::string refusal_of(const std::function<void()>& make) {
+  try {
+    make();
+  } catch (const Error& error) {
+    const Diagnostic& first = error.diagnostics().front();
+    return first.place.file + ":" + std::to_string(first.place.line) + ":" + std::to_string(first.place.column) + ": " +
+           first.message + " | " + first.help;
+  }
+  return "accepted";
+}
+
 }  // namespace
 
 TEST_CASE("parameters are in one bucket if they are divided and summed along the same axes", "[step]") {
@@ -189,5 +213,50 @@ TEST_CASE("a divided gradient that is not finite in one part is refused by all d
     CHECK(result.at("finite").front() == 0.0);
     CHECK(result.at("head.bias") == parameters.at("head.bias"));
     CHECK(result.at("dense_0.bias") == parameters.at("dense_0.bias"));
+  }
+}
+
+TEST_CASE("a layer that forgets the sum of what devices have is refused with its parameter and the axis", "[step]") {
+  Network net = classifier(mesh);
+  net.place(mesh, AxisSet::of(data_axis));
+  net.tensor_axes = AxisSet::of(model_axis);
+  model::Model model = model::make_model(net, {DType::f64, {3}}, labels, DType::f64);
+  const step::Optimizer optimizer = optimizer_of(net, model);
+  REQUIRE(model.layers.back().division == layers::Division::rows);
+  CHECK_NOTHROW(step::train_program(model, net.step, optimizer, {2, 1}, all_ops()));
+  model.layers.back().apply = [](const layers::LayerCall& call, Value x) {
+    return call.b.emit(ops::Matmul{}, {x, call.parameters[0], call.parameters[1]});
+  };
+  for (const std::int64_t microbatches : {1, 2}) {
+    CHECK(
+        refusal_of([&] {
+          step::train_program(model, net.step, optimizer, {2, microbatches}, all_ops());
+        }) ==
+        "net.yaml:7:5: parameter 'head.kernel' is divided over the devices along {model}, and what they make of their "
+        "parts is not added up: head gives f64[" +
+            std::to_string(2 / microbatches) +
+            ",3]{data, model} | a reduction is missing in the equations of the layer: psum over {model}");
+  }
+}
+
+TEST_CASE("a loss that differs on devices with the same examples is refused with the axis", "[step]") {
+  Network net = divided_network();
+  net.loss = losses::SoftmaxCrossEntropy();
+  CHECK(
+      refusal_of([&] { stepped(net, parameters_by_hand(), Batch()); }) ==
+      "net.yaml:9:7: 'loss' would differ on the devices along {model}, which have the same examples: a device's sum is "
+      "f64[]{data, model} | a reduction is missing in its equations: psum over {model}");
+}
+
+TEST_CASE("the stage of synchronised gradients adds up none that devices divide", "[step]") {
+  const Network net = divided_network();
+  const model::Model model = divided_model(net);
+  const Program program =
+      step::train_program(model, net.step, optimizer_of(net, model), {2, 1}, all_ops(), step::Stage::synchronised);
+  for (const Output& output : program.outputs) {
+    if (!output.name.starts_with("grad.")) continue;
+    INFO(output.name);
+    const bool is_divided = output.name != "grad.head.bias";
+    CHECK(program.type(output.value).varying == (is_divided ? AxisSet::of(model_axis) : AxisSet()));
   }
 }
