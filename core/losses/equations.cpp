@@ -67,7 +67,9 @@ Value divided_cross_entropy(Builder& b, Value logits, Value labels, const std::o
   const Part part(b, logits, classes);
   const DType dtype = b.type(logits).dtype;
   logits = part.within_or(logits, lowest);
-  const Value largest = b.emit(ops::StopGradient{}, {part.largest_of_all(part.largest(logits))});
+  // It varies before it stops gradients, or the transpose of pvary would add up one of all classes, for nothing.
+  const Value most = b.vary(part.largest_of_all(part.largest(logits)), part.axes());
+  const Value largest = b.emit(ops::StopGradient{}, {most});
   const Value shifted = sub(b, logits, part.over_classes(largest));
   const Value exponentials = sum_from(b, b.emit(ops::Exp{}, {shifted}), part.last());
   Value distribution = part.one_hot(labels, dtype);
