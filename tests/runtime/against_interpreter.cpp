@@ -373,6 +373,26 @@ TEST_CASE("sharded_parameters gathers what each device has, and scatters the sum
   CHECK(floats(results.at("output w")) == std::vector<float>{-42, -64, -86, -108});
 }
 
+TEST_CASE("divided_layers adds up what devices have of the outputs, and of the gradient of the input", "[runtime]") {
+  const auto program = test::program_of(shipped("divided_layers.pmt"));
+  const auto results = test::run_program(program, {}, {3, false, 1, false, KernelChoice::best});
+  CHECK(results == test::interpreted(*program, {}));
+  const auto of_both = [&](const std::string& name) {
+    std::vector<float> numbers;
+    for (const auto& bytes : results.at("output " + name)) {
+      std::vector<float> own(bytes.size() / sizeof(float));
+      std::memcpy(own.data(), bytes.data(), bytes.size());
+      numbers.insert(numbers.end(), own.begin(), own.end());
+    }
+    return numbers;
+  };
+  CHECK(of_both("part") == std::vector<float>{5, 4, 3, 6});
+  CHECK(of_both("y") == std::vector<float>{8, 10, 8, 10});
+  CHECK(of_both("grad_b") == std::vector<float>{-3, 0, -3, -2});
+  CHECK(of_both("grad_a") == std::vector<float>{-3, -6, 0, 0, -3, -12, 0, -6});
+  CHECK(of_both("grad_x") == std::vector<float>{2, 3, -10, 0, 2, 3, -10, 0});
+}
+
 TEST_CASE("setting and reading values by name, with the mistakes answered", "[runtime]") {
   const auto program = test::program_of(
       "mesh a=2\nparams %p:f32[2]{}\nbatch %x:f32[2]{a}\nbatch %w:f32[2]{}\n%y = add %x, %w\nreturn y = %y\n");
