@@ -39,9 +39,7 @@ class Part {
     return b_.emit(ops::OneHot{shape_.back(), dtype}, {sub(b_, labels, first_)});
   }
   // The number of each class, i32 of the shape.
-  Value numbers() const {
-    return of_all(b_.emit(ops::Iota{DType::i32, shape_, static_cast<std::int64_t>(last_)}, {}));
-  }
+  Value numbers() const { return of_all(b_.emit(ops::Iota{DType::i32, shape_, static_cast<std::int64_t>(last_)}, {})); }
   // [B...] repeated over the classes.
   Value over_classes(Value values) const { return b_.emit(ops::Broadcast{shape_, dims_before(last_)}, {values}); }
   Value largest(Value values) const { return b_.emit(ops::ReduceMax{{std::ssize(shape_) - 1}}, {values}); }

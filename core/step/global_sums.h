@@ -18,7 +18,8 @@ class GlobalSums {
   GlobalSums(Builder& b, std::span<const model::Bucket> buckets, const model::Sharding& sharding, AxisSet axes)
       : b_(b), buckets_(buckets), sharding_(sharding), axes_(axes) {}
 
-  // `divided` is by gradient, of a parameter or a bucket, as Bucket::divided; what follows the gradients is not divided.
+  // `divided` is by gradient, of a parameter or a bucket, as Bucket::divided; what follows the gradients is not
+  // divided.
   Sums synchronised(const Sums& local, std::span<const AxisSet> divided) const;
   // The same with gradients in buckets, of which each device has the part that it updates. `tables` is by bucket; of
   // those by rows each device has all rows.
