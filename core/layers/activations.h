@@ -14,12 +14,17 @@
 namespace pmaptrain::layers {
 
 // If values are stored in a narrow type, `function` is computed in the type of the parameters.
-inline Node elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
-  Node layer = LayerInput::keeping(in.start());
+inline Node in_storage(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
+  Node layer = in.start();
   layer.apply = [function = std::move(function), storage = in.precision.storage](const LayerCall& call, Value x) {
     return cast(call.b, function(call.b, cast(call.b, x, storage)), call.b.type(x).dtype);
   };
   return layer;
+}
+
+// Such a function of each element.
+inline Node elementwise(const LayerInput& in, std::function<Value(Builder&, Value)> function) {
+  return LayerInput::keeping(in_storage(in, std::move(function)));
 }
 
 // Exact in every type.
@@ -118,9 +123,7 @@ struct Softmax {
 
   std::optional<Node> plan(const LayerInput& in) const {
     if (in.shape.empty()) return in.refuse_scalar("features [N]");
-    Node layer = elementwise(in, softmax);
-    layer.divisible.keeps = false;
-    return layer;
+    return in_storage(in, softmax);
   }
 };
 

@@ -404,6 +404,7 @@ inline Value attend(const Attention& attention, const LayerCall& of_layer, Value
     cache->after.push_back({k, v});
   }
   Value out = q;
+  bool offset = false;  // of dropout, where heads are divided
   if (only) {
     const std::int64_t keys = b.type(k).shape[1];
     out = scaled_dot_product_attention(b, q, k, v, sees(b, keys, *only), storage);
@@ -412,14 +413,14 @@ inline Value attend(const Attention& attention, const LayerCall& of_layer, Value
     if (call.training && call.node.draws) {
       const DType scale = type.dtype == DType::f64 ? DType::f64 : DType::f32;
       for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
-      if (!divided.empty()) {
+      offset = !divided.empty();
+      if (offset) {
         const std::int64_t of_heads = heads.queries * type.shape[1] * type.shape[1];
         operands.push_back(mul(b, position_along(b, divided), static_cast<double>(of_heads)));
       }
     }
     const std::optional<Value> lengths = call.lengths();
     if (lengths) leave_out_padding(b, *lengths, storage, operands);
-    const bool offset = operands.size() == 8;
     out = b.emit_all(ops::Attention{attention.causal, offset}, operands).front();
     if (lengths) out = without_padding(b, *lengths, out, heads.size);
   }
@@ -436,14 +437,14 @@ inline void add_parameters(const Attention& attention, const LayerInput& in, con
   const auto add = [&](const std::string& field, Shape kernel, Shape matrix, std::vector<std::int64_t> axes,
                        std::int64_t merged, Shape bias) {
     const bool of_heads = bias.size() == 2;
-    layer.parameters.push_back(LayerInput::divisible(in.product_kernel(std::move(kernel), std::move(matrix),
-                                                                       attention.kernel_init, std::move(axes),
-                                                                       field + ".kernel"),
-                                                     of_heads ? Cut{.columns = 1} : Cut{.rows = 0}));
+    layer.parameters.push_back(
+        LayerInput::divisible(in.product_kernel(std::move(kernel), std::move(matrix), attention.kernel_init,
+                                                std::move(axes), field + ".kernel"),
+                              of_heads ? Cut{.columns = 1} : Cut{.rows = 0}));
     layer.parameters.back().torch.merged = merged;
     if (!attention.use_bias) return;
-    layer.parameters.push_back(LayerInput::divisible(in.parameter(field + ".bias", std::move(bias), attention.bias_init()),
-                                                     of_heads ? Cut{.columns = 0} : Cut{}));
+    layer.parameters.push_back(LayerInput::divisible(
+        in.parameter(field + ".bias", std::move(bias), attention.bias_init()), of_heads ? Cut{.columns = 0} : Cut{}));
     if (of_heads) layer.parameters.back().torch.merged = 0;
   };
   add("query", {features, heads.queries, size}, {features, heads.queries * size}, {1, 2, 0}, 1, {heads.queries, size});
@@ -451,8 +452,7 @@ inline void add_parameters(const Attention& attention, const LayerInput& in, con
   add("value", {features, heads.keys, size}, {features, heads.keys * size}, {1, 2, 0}, 1, {heads.keys, size});
   add("out", {heads.queries, size, features}, {heads.queries * size, features}, {2, 0, 1}, 0, {features});
   in.expect_used(attention.use_bias, attention.bias_init, "bias");
-  layer.divisible = {
-      .inside = true, .units = heads.queries, .unit = "heads", .shared_units = heads.keys};
+  layer.divisible = {.inside = true, .units = heads.queries, .unit = "heads", .shared_units = heads.keys};
   if (!attention.qk_norm) return;
   for (const char* const field : {"query_ln.scale", "key_ln.scale"}) {
     layer.parameters.push_back(LayerInput::divisible(in.parameter(field, {size}, ones), {.by_parts = true}));

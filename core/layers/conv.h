@@ -104,8 +104,7 @@ struct Conv {
         in.kernel(kernel, kernel_init, {channels_in, features, numel(kernel_size)}, out_and_in_first(dimensions)),
         {.columns = dimensions + 1, .rows = dimensions}));
     if (use_bias) {
-      layer.parameters.push_back(
-          LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
+      layer.parameters.push_back(LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
     }
     layer.divisible = {.columns = groups == 1, .rows = groups == 1, .unit = "channels"};
     in.expect_used(use_bias, bias_init, "bias");

@@ -44,8 +44,7 @@ struct Dense {
                               {.columns = 1, .rows = 0}));
     if (in.shape.size() == 1) layer.parameters.back().image = in.image;
     if (use_bias) {
-      layer.parameters.push_back(
-          LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
+      layer.parameters.push_back(LayerInput::divisible(in.parameter("bias", {features}, bias_init()), {.columns = 0}));
     }
     layer.divisible = {.columns = true, .rows = true};
     in.expect_used(use_bias, bias_init, "bias");

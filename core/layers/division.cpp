@@ -13,30 +13,59 @@ class Divider {
   Divider(const DivideOptions& options, std::vector<Diagnostic>& errors) : options_(options), errors_(errors) {}
 
   AxisSet divide(std::vector<Node>& nodes) {
+    output_ = options_.divides_classes ? output_layer(nodes) : nullptr;
     divide_list(nodes, false);
     divide_shared(nodes);
-    return divide_output(nodes);
+    return divide_output();
   }
 
  private:
-  void divide_list(std::vector<Node>& nodes, bool stay_whole) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      Node& node = nodes[i];
+  // The layer that gives the output of the model, if it may be divided by classes: such a layer is no second of a pair,
+  // which would make all classes on each device.
+  static Node* output_layer(std::vector<Node>& nodes) {
+    if (nodes.empty()) return nullptr;
+    Node& last = nodes.back();
+    if (last.stays_whole) return nullptr;
+    if (!last.children.empty()) return last.is_list() ? output_layer(last.children) : nullptr;
+    const bool shares = !last.shared_name.empty();
+    return shares || (last.divisible.columns && last.output.back() >= least_divided_classes) ? &last : nullptr;
+  }
+
+  // The layers of a list in order, and in their place those of plain lists inside of it: what these take and give need
+  // not be whole.
+  static void add_layers(std::vector<Node>& nodes, bool stay_whole, std::vector<Node*>& out) {
+    for (Node& node : nodes) {
       node.stays_whole = node.stays_whole || stay_whole;
+      if (node.is_list() && !node.remat) {
+        add_layers(node.children, node.stays_whole, out);
+      } else {
+        out.push_back(&node);
+      }
+    }
+  }
+
+  void divide_list(std::vector<Node>& list, bool stay_whole) {
+    std::vector<Node*> nodes;
+    add_layers(list, stay_whole, nodes);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      Node& node = *nodes[i];
       if (!node.children.empty()) {
         divide_children(node);
       } else if (node.stays_whole) {
         node.whole_because = "tensor: none";
       } else if (node.divisible.inside) {
         if (divides_units(node)) set(node, Division::inside);
-      } else if (const std::optional<std::size_t> second = partner(nodes, i)) {
+      } else if (&node == output_) {
+        continue;
+      } else if (const Partner found = partner(nodes, i); found.second) {
         if (!divides(node, node.output.back(), node.divisible.unit)) continue;
         set(node, Division::columns);
-        for (std::size_t k = i + 1; k < *second; ++k) set(nodes[k], Division::keeps);
-        set(nodes[*second], Division::rows);
-        i = *second;
+        for (std::size_t k = i + 1; k < *found.second; ++k) set(*nodes[k], Division::keeps);
+        set(*nodes[*found.second], Division::rows);
+        i = *found.second;
       } else if (node.divisible.columns || node.divisible.rows) {
-        node.whole_because = "no layer to pair it with";
+        node.whole_because =
+            found.taker == nullptr ? "no layer to pair it with" : "'" + found.taker->name + "' takes its output whole";
       }
     }
   }
@@ -50,16 +79,19 @@ class Divider {
     }
   }
 
-  // The layer that takes the features which layer `first` gives, if both may be divided.
-  static std::optional<std::size_t> partner(const std::vector<Node>& nodes, std::size_t first) {
-    if (!nodes[first].divisible.columns) return std::nullopt;
+  // The layer that takes the features which layer `first` gives: the second of a pair, or one that takes all of them.
+  struct Partner {
+    std::optional<std::size_t> second = {};
+    const Node* taker = nullptr;
+  };
+  Partner partner(const std::vector<Node*>& nodes, std::size_t first) const {
     for (std::size_t i = first + 1; i < nodes.size(); ++i) {
-      const Node& node = nodes[i];
-      if (node.stays_whole || !node.children.empty()) return std::nullopt;
-      if (node.divisible.rows) return i;
-      if (!node.divisible.keeps) return std::nullopt;
+      const Node& node = *nodes[i];
+      const bool may_be = !node.stays_whole && node.children.empty() && &node != output_;
+      if (may_be && node.divisible.rows && nodes[first]->divisible.columns) return {i, &node};
+      if (!may_be || !node.divisible.keeps) return {std::nullopt, &node};
     }
-    return std::nullopt;
+    return {};
   }
 
   bool divides_units(const Node& node) {
@@ -76,11 +108,11 @@ class Divider {
   bool divides(const Node& node, std::int64_t units, std::string_view unit) {
     const std::int64_t devices = options_.devices, below = units / devices * devices;
     if (below == units) return true;
-    refuse(node,
-           "has " + std::to_string(units) + " " + std::string(unit) + ", which the " + devices_text() +
-               " do not divide",
-           "the nearest that they divide: " + (below > 0 ? std::to_string(below) + " and " : "") +
-               std::to_string(below + devices) + "; tensor: none beside the layer keeps it whole");
+    refuse(
+        node,
+        "has " + std::to_string(units) + " " + std::string(unit) + ", which the " + devices_text() + " do not divide",
+        "the nearest that they divide: " + (below > 0 ? std::to_string(below) + " and " : "") +
+            std::to_string(below + devices) + "; tensor: none beside the layer keeps it whole");
     return false;
   }
 
@@ -88,7 +120,12 @@ class Divider {
     return std::to_string(options_.devices) + " devices along '" + options_.name + "'";
   }
 
+  // Once for all times of a `repeat`.
   void refuse(const Node& node, const std::string& message, std::string help) {
+    const auto is_told = [&](const Diagnostic& error) {
+      return error.place.line == node.place.line && error.place.column == node.place.column;
+    };
+    if (std::any_of(errors_.begin(), errors_.end(), is_told)) return;
     errors_.push_back({"config", node.place, node.name + " " + message, std::move(help), {}});
   }
 
@@ -133,33 +170,17 @@ class Divider {
     });
   }
 
-  // The last layer may give the loss a part of the classes on each device.
-  AxisSet divide_output(std::vector<Node>& nodes) {
-    Node* const last = last_layer(nodes);
-    if (last == nullptr || !options_.divides_classes) return {};
-    if (last->division == Division::whole && last->divisible.columns && !last->stays_whole) {
-      if (last->output.back() < least_divided_classes) {
-        last->whole_because = "fewer than " + std::to_string(least_divided_classes) + " classes";
-        return {};
-      }
-      last->whole_because.clear();
-      set(*last, Division::columns);
-    }
-    if (last->division != Division::columns) return {};
-    last->gathers_output = false;
-    return options_.axes;
-  }
-
-  // The layer that gives the output of the model, unless others are joined to it.
-  static Node* last_layer(std::vector<Node>& nodes) {
-    if (nodes.empty()) return nullptr;
-    Node& last = nodes.back();
-    if (last.children.empty()) return last.is_list() ? nullptr : &last;
-    return last.is_list() ? last_layer(last.children) : nullptr;
+  // Each device may give the loss some of the classes, with padding where their number does not divide.
+  AxisSet divide_output() {
+    if (output_ == nullptr) return {};
+    if (output_->shared_name.empty()) set(*output_, Division::columns);
+    output_->gathers_output = false;
+    return output_->division == Division::columns ? options_.axes : AxisSet();
   }
 
   const DivideOptions& options_;
   std::vector<Diagnostic>& errors_;
+  Node* output_ = nullptr;
 };
 
 }  // namespace

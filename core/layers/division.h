@@ -1,9 +1,9 @@
 // Which layers of a model devices along axes of the mesh divide, and how (parallelism.tensor).
 //
-// Layers state what may be divided (Divisible, Cut). In a list, two layers are a pair if the first may be divided by
-// columns and the second by rows, and all between them keep features as they are: one sum over the devices forward
-// and one backward serve both. Attention, swiglu and embedding are divided inside, at the same price. What a list takes
-// and gives is whole, so residual connections and norms need to know nothing.
+// Layers state what may be divided (Divisible, Cut). Two layers of a list, or of plain lists inside of it, are a pair
+// if the first may be divided by columns and the second by rows, and all between them keep features as they are: one
+// sum over the devices forward and one backward serve both. Attention, swiglu and embedding are divided inside, at the
+// same price. What a list takes and gives is whole, so residual connections and norms need to know nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ inline constexpr std::int64_t least_divided_classes = 256;
 
 struct DivideOptions {
   AxisSet axes;
-  std::int64_t devices = 1;    // along these
-  std::string name;            // of the axes, for errors
+  std::int64_t devices = 1;      // along these
+  std::string name;              // of the axes, for errors
   bool divides_classes = false;  // whether the loss takes a part of the classes
 };
 

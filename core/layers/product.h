@@ -8,10 +8,12 @@
 
 namespace pmaptrain::layers {
 
-// x [..., in] times the kernel number `kernel` of the node as its matrix, plus the bias before the sum is rounded:
-// [..., out]. Where devices divide the rows of the matrix, x is their part of [..., in], and the terms of all are added.
 // Whether devices divide the rows of a kernel's matrix.
 bool divides_rows(const Parameter& kernel);
+
+// x [..., in] times the kernel number `kernel` of the node as its matrix, plus the bias before the sum is rounded:
+// [..., out]. Where devices divide the rows of the matrix, x is their part of [..., in], and the terms of all are
+// added.
 Value product(const LayerCall& call, Value x, std::size_t kernel, std::optional<Value> bias = std::nullopt);
 
 }  // namespace pmaptrain::layers

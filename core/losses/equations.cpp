@@ -34,10 +34,8 @@ class Part {
   }
   // Numbers of classes as those of the part; others are outside.
   Value of_all(Value own) const { return add(b_, own, first_); }
-  // Labels of other parts are outside, and have zeros.
-  Value one_hot(Value labels, DType dtype) const {
-    return b_.emit(ops::OneHot{shape_.back(), dtype}, {sub(b_, labels, first_)});
-  }
+  // Which class is the label [B...] of its row, if it is one of this part.
+  Value is_label(Value labels) const { return b_.emit(ops::Eq{}, {numbers(), over_classes(labels)}); }
   // The number of each class, i32 of the shape.
   Value numbers() const { return of_all(b_.emit(ops::Iota{DType::i32, shape_, static_cast<std::int64_t>(last_)}, {})); }
   // [B...] repeated over the classes.
@@ -57,22 +55,29 @@ class Part {
   std::optional<Value> within_;  // bool of the shape, if it has padding
 };
 
-constexpr double lowest = std::numeric_limits<float>::lowest();
+// Of padding: its exponential adds 0, and its difference to any logit is finite.
+constexpr double below_all = -1e30;
 
-// The same equations as below on the classes of each device; both sums are added over the devices.
+// The same equations as below on the classes of each device; both sums are added over the devices. The backward pass
+// computes again what has a number for each class, so logits alone are kept.
 Value divided_cross_entropy(Builder& b, Value logits, Value labels, const std::optional<Smoothing>& smoothing,
                             const Classes& classes) {
   const Part part(b, logits, classes);
-  const DType dtype = b.type(logits).dtype;
-  logits = part.within_or(logits, lowest);
   // It varies before it stops gradients, or the transpose of pvary would add up one of all classes, for nothing.
-  const Value most = b.vary(part.largest_of_all(part.largest(logits)), part.axes());
+  const Value most = b.vary(part.largest_of_all(part.largest(part.within_or(logits, below_all))), part.axes());
   const Value largest = b.emit(ops::StopGradient{}, {most});
-  const Value shifted = sub(b, logits, part.over_classes(largest));
-  const Value exponentials = sum_from(b, b.emit(ops::Exp{}, {shifted}), part.last());
-  Value distribution = part.one_hot(labels, dtype);
-  if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
-  const Value at_label = sum_from(b, mul(b, part.within_or(shifted, 0.0), distribution), part.last());
+  Value exponentials{}, at_label{};
+  {
+    const Builder::Rematerialise again(b, {logits, largest});
+    const Value shifted = sub(b, part.within_or(logits, below_all), part.over_classes(largest));
+    const Value zero = scalar_like(b, shifted, 0.0);
+    exponentials = sum_from(b, b.emit(ops::Exp{}, {shifted}), part.last());
+    at_label = sum_from(b, select(b, part.is_label(labels), shifted, zero), part.last());
+    if (smoothing) {
+      const Value of_each = sum_from(b, part.within_or(shifted, 0.0), part.last());
+      at_label = add(b, mul(b, at_label, smoothing->rest), mul(b, of_each, smoothing->share));
+    }
+  }
   const std::vector<Value> sums = b.emit_all(ops::Psum{part.axes()}, std::vector{exponentials, at_label});
   return sub(b, b.emit(ops::Log{}, {sums[0]}), sums[1]);
 }
@@ -82,26 +87,26 @@ Value divided_cross_entropy(Builder& b, Value logits, Value labels, const std::o
 // log Σ exp(logits) - Σ t · logits, with the largest logit subtracted so that exp never overflows. The shift cancels
 // in the value, so it needs no gradient.
 Value softmax_cross_entropy(Builder& b, Value logits, Value labels, std::optional<Smoothing> smoothing,
-                            const Classes& divided) {
-  if (divided.are_divided(b, logits)) return divided_cross_entropy(b, logits, labels, smoothing, divided);
+                            const Classes& classes) {
+  if (classes.are_divided(b, logits)) return divided_cross_entropy(b, logits, labels, smoothing, classes);
   const Shape shape = b.type(logits).shape;
-  const std::size_t classes = shape.size() - 1;  // the last dimension
-  const std::vector<std::int64_t> others = dims_before(classes);
+  const std::size_t last = shape.size() - 1;
+  const std::vector<std::int64_t> others = dims_before(last);
   const Value largest = b.emit(ops::StopGradient{}, {b.emit(ops::ReduceMax{{std::ssize(others)}}, {logits})});
   const Value shifted = sub(b, logits, b.emit(ops::Broadcast{shape, others}, {largest}));
-  const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), classes)});
-  const bool one_label = b.type(labels).shape.size() == classes;
-  Value distribution = one_label ? b.emit(ops::OneHot{shape[classes], b.type(logits).dtype}, {labels})
+  const Value normaliser = b.emit(ops::Log{}, {sum_from(b, b.emit(ops::Exp{}, {shifted}), last)});
+  const bool one_label = b.type(labels).shape.size() == last;
+  Value distribution = one_label ? b.emit(ops::OneHot{shape[last], b.type(logits).dtype}, {labels})
                                  : cast(b, labels, b.type(logits).dtype);
   if (smoothing) distribution = add(b, mul(b, distribution, smoothing->rest), smoothing->share);
-  return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), classes));
+  return sub(b, normaliser, sum_from(b, mul(b, shifted, distribution), last));
 }
 
 Value largest_class(Builder& b, Value output, const Classes& classes) {
   const ops::Argmax argmax{std::ssize(b.type(output).shape) - 1};
   if (!classes.are_divided(b, output)) return b.emit(argmax, {output});
   const Part part(b, output, classes);
-  output = part.within_or(output, lowest);
+  output = part.within_or(output, below_all);
   const Value own = part.largest(output);
   const Value is_largest = b.emit(ops::Eq{}, {own, part.largest_of_all(own)});
   const Value candidate = part.of_all(b.emit(argmax, {output}));
@@ -118,13 +123,12 @@ Value is_among_largest(Builder& b, Value output, Value labels, std::int64_t k, c
   }
   // By how many outputs come before that of the label.
   const Part part(b, output, classes);
-  output = part.within_or(output, lowest);
+  output = part.within_or(output, below_all);
   const Value zero = scalar_like(b, output, 0.0);
-  const Value numbers = part.numbers(), label = part.over_classes(labels);
-  const Value at_label = select(b, b.emit(ops::Eq{}, {numbers, label}), output, zero);
+  const Value at_label = select(b, part.is_label(labels), output, zero);
   const Value of_label = b.emit(ops::Psum{part.axes()}, {sum_from(b, at_label, part.last())});
   const Value each = part.over_classes(of_label);
-  const Value is_lower = b.emit(ops::Lt{}, {numbers, label});
+  const Value is_lower = b.emit(ops::Lt{}, {part.numbers(), part.over_classes(labels)});
   const Value ties = b.emit(ops::Eq{}, {output, each});
   const Value before_in_ties = select(b, ties, cast(b, is_lower, dtype), zero);
   const Value above = b.emit(ops::Gt{}, {output, each});

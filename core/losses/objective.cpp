@@ -136,14 +136,25 @@ bool is_of_two_classes(const Objective& objective) { return is_softmax(objective
 Decision class_decision(const Objective& objective, double probability) {
   using By = Decision::By;
   if (const auto threshold = class_threshold(objective, probability)) return {By::only_output, *threshold};
-  if (!is_of_two_classes(objective) || probability == 0.5) return {By::argmax, 0, objective.divided_classes()};
-  if (gives_probabilities(objective)) return {By::second, probability};
-  return {By::difference, std::log(probability / (1 - probability))};
+  const Classes classes = objective.divided_classes();
+  if (!is_of_two_classes(objective) || probability == 0.5) return {By::argmax, 0, classes};
+  if (gives_probabilities(objective)) return {By::second, probability, classes};
+  return {By::difference, std::log(probability / (1 - probability)), classes};
 }
+
+namespace {
+
+Value with_all_classes(Builder& b, Value output, const Classes& classes) {
+  if (!classes.are_divided(b, output)) return output;
+  return gathered_along(b, output, classes.axes, std::ssize(b.type(output).shape) - 1, classes.count);
+}
+
+}  // namespace
 
 Value predicted_class(Builder& b, Value output, const Decision& decision) {
   using By = Decision::By;
   if (decision.by == By::argmax) return largest_class(b, output, decision.classes);
+  output = with_all_classes(b, output, decision.classes);
   const auto column = [&](std::int64_t at) {
     return b.emit(ops::Slice{{0, at}, {b.type(output).shape.front(), at + 1}}, {output});
   };
@@ -165,9 +176,7 @@ LabelDecisions label_decisions(Builder& b, Value output, Value targets, double t
 }
 
 Value whole_outputs(Builder& b, const Objective& objective, Value output) {
-  const Classes classes = objective.divided_classes();
-  if (!classes.are_divided(b, output)) return output;
-  return gathered_along(b, output, classes.axes, std::ssize(b.type(output).shape) - 1, classes.count);
+  return with_all_classes(b, output, objective.divided_classes());
 }
 
 Value true_class(Builder& b, Value targets) {

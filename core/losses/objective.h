@@ -24,7 +24,7 @@ struct Objective {
   Shape output;                   // of one example
   // Along which devices divide its last dimension, the classes: Classes (equations.h).
   AxisSet output_axes;
-  std::string last_layer;         // the kind of the layer that gives it: "dense"
+  std::string last_layer;  // the kind of the layer that gives it: "dense"
   Loss loss;
   Place loss_place;
   // Examples have weights, or labels are ignored, so measures and gradients are weighted means.
@@ -60,8 +60,9 @@ struct Objective {
   std::int64_t classes() const;
   // Whether a batch may have examples, but nothing that counts.
   bool may_count_nothing() const { return ignored_label() || has_padding; }
-  // The classes or labels that metrics have values of.
+  // The classes of outputs that may be divided.
   Classes divided_classes() const { return {output.empty() ? 0 : output.back(), output_axes}; }
+  // The classes or labels that metrics have values of.
   std::int64_t measured_classes() const { return is_multi_label() ? output.front() : classes(); }
 };
 

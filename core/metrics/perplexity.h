@@ -19,8 +19,8 @@ struct Perplexity {
   PlannedMetric plan(const MetricCall& call) const {
     return mean_of(
         call.name,
-        [ignored = call.objective.ignored_label(), classes = call.objective.divided_classes()](
-            Builder& b, Value output, Value targets) {
+        [ignored = call.objective.ignored_label(), classes = call.objective.divided_classes()](Builder& b, Value output,
+                                                                                               Value targets) {
           return position_mean(b, losses::softmax_cross_entropy(b, output, targets, {}, classes), ignored);
         },
         [](double mean) { return std::exp(mean); });

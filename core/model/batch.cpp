@@ -51,9 +51,7 @@ void add_measures(Builder& b, const Model& model, Value output, const BatchInput
   for (std::size_t i = 0; i < parts.size(); ++i) b.output(parts[i].name, global[i]);
   b.output("count", global.back());
   if (row_size(model) == 0) return;
-  output = whole_outputs(b, model, output);
-  if (!chances) chances = is_classifier(model) ? probabilities(b, model, output) : output;
-  b.output("rows", gathered_rows(b, model, output, *chances, batch.targets, batch.mask));
+  b.output("rows", gathered_rows(b, model, output, chances, batch.targets, batch.mask));
 }
 
 }  // namespace

@@ -102,15 +102,23 @@ class Maker {
 
   void divide() {
     const Mesh& mesh = options_.mesh;
-    DivideOptions options{options_.tensor_axes, mesh.group_size(options_.tensor_axes), mesh.name(options_.tensor_axes.list().front())};
+    DivideOptions options{options_.tensor_axes, mesh.group_size(options_.tensor_axes),
+                          mesh.name(options_.tensor_axes.list().front())};
     options.divides_classes = model_.loss->takes_parts_of_classes() && model_.has_labels();
     const std::size_t before = errors_.size();
     model_.output_axes = divide_layers(model_.layers, options, errors_);
     if (options.devices == 1 || errors_.size() > before || any_is_divided(model_.layers)) return;
     refuse(options_.tensor_place,
-           "no layer of this model is divided along '" + options.name + "', so its " + std::to_string(options.devices) + " devices would all compute the same",
-           "layers that are divided are attention, swiglu, embedding, and two dense or conv layers with nothing but "
-           "elementwise layers or pooling between them; make '" + options.name + "' an axis of data.axes, or remove it");
+           "no layer of this model is divided along '" + options.name + "', so its " + std::to_string(options.devices) +
+               " devices would all compute the same",
+           "layers that are divided are attention, swiglu, embedding, two dense or conv layers with nothing but "
+           "elementwise layers or pooling between them, and a last dense layer of " +
+               std::to_string(least_divided_classes) + " classes or more; make '" + options.name +
+               "' an axis of data.axes, or remove it");
+    for_each_node(model_.layers, [&](const Node& node) {
+      std::vector<std::string>& notes = errors_.back().notes;
+      if (notes.size() < 4 && !node.whole_because.empty()) notes.push_back(node.name + ": " + node.whole_because);
+    });
   }
 
   // Refuses what takes no targets of positions with lengths.

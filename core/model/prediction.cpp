@@ -21,6 +21,7 @@ bool is_one_class(const Model& model) {
 
 Value classes(Builder& b, const Model& model, Value output, std::optional<std::int64_t> choices) {
   if (choices) {
+    output = whole_outputs(b, model, output);
     Shape limits = b.type(output).shape;
     limits.back() = *choices;
     output = b.emit(ops::Slice{Shape(limits.size(), 0), limits}, {output});
@@ -45,7 +46,7 @@ Shape prediction_shape(const Model& model, PredictionKind kind) {
 
 namespace {
 
-// What the model gives for a batch of inputs of the program.
+// What the model gives for a batch of inputs of the program; devices may have some classes each.
 Value outputs_of(Builder& b, const Model& model, AxisSet axes, std::int64_t rows) {
   const std::vector<Value> parameters = declare_parameters(b, model, {}).single;
   Shape shape{rows};
@@ -54,7 +55,7 @@ Value outputs_of(Builder& b, const Model& model, AxisSet axes, std::int64_t rows
   if (model.has_lengths) lengths = b.input(Group::batch, "lengths", {DType::i32, {rows}, axes});
   Forward forward{b.input(Group::batch, "inputs", {model.input.dtype, std::move(shape), axes}), parameters};
   forward.lengths = lengths;
-  return losses::whole_outputs(b, model, apply(b, model, forward));
+  return apply(b, model, forward);
 }
 
 }  // namespace
@@ -100,9 +101,11 @@ Program prediction_program(const Model& model, const Mesh& mesh, AxisSet axes, s
   const Builder::Scope scope(b, {"predictions", model.loss_place});
   switch (kind) {
     case PredictionKind::classes: b.output("predictions", classes(b, model, output, choices)); break;
-    case PredictionKind::probabilities: b.output("predictions", probabilities(b, model, output)); break;
+    case PredictionKind::probabilities:
+      b.output("predictions", probabilities(b, model, whole_outputs(b, model, output)));
+      break;
     case PredictionKind::values: b.output("predictions", in_units_of_targets(b, model, output)); break;
-    case PredictionKind::logits: b.output("predictions", output); break;
+    case PredictionKind::logits: b.output("predictions", whole_outputs(b, model, output)); break;
   }
   check(program, "building the prediction step");
   return program;
@@ -123,8 +126,8 @@ Program position_losses_program(const Model& model, const Mesh& mesh, AxisSet ax
     targets = select(b, is_ignored, scalar_like(b, targets, 0.0), targets);
   }
   std::vector<Value> parts;
-  for (const Value part :
-       {losses::softmax_cross_entropy(b, output, targets), predicted_class(b, output, class_decision(model))}) {
+  for (const Value part : {losses::softmax_cross_entropy(b, output, targets, {}, model.divided_classes()),
+                           predicted_class(b, output, class_decision(model))}) {
     parts.push_back(b.emit(ops::Reshape{{rows_per_device, 1, positions}}, {cast(b, part, DType::f32)}));
   }
   b.output("predictions", b.emit(ops::Concatenate{1}, parts));

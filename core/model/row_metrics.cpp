@@ -42,7 +42,8 @@ std::int64_t row_size(const Model& model) {
   return static_cast<std::int64_t>(layout.size() * layout.positions);
 }
 
-Value gathered_rows(Builder& b, const Model& model, Value output, Value probabilities, Value targets, Value mask) {
+Value gathered_rows(Builder& b, const Model& model, Value output, std::optional<Value> chances, Value targets,
+                    Value mask) {
   const Builder::Scope scope(b, {"metrics", model.metrics_place});
   const RowLayout layout = layout_of(model);
   const auto outputs = static_cast<std::int64_t>(layout.outputs);
@@ -55,8 +56,8 @@ Value gathered_rows(Builder& b, const Model& model, Value output, Value probabil
   }
   if (layout.kind == RowLayout::Kind::labels) {
     const Value weight = columns(b, mask, 1);
-    const Value chances = cast(b, probabilities, DType::f32);
-    return b.emit(ops::Concatenate{1}, {weight, chances, columns(b, targets, outputs)});
+    const Value each = cast(b, chances ? *chances : probabilities(b, model, output), DType::f32);
+    return b.emit(ops::Concatenate{1}, {weight, each, columns(b, targets, outputs)});
   }
   const Value classes = predicted_class(b, output, class_decision(model));
   if (layout.positions > 1 || model.has_sequences()) return rows_of_positions(b, model, classes, targets, mask);
@@ -65,7 +66,8 @@ Value gathered_rows(Builder& b, const Model& model, Value output, Value probabil
       columns(b, ignored ? counting_weights(b, mask, targets, *ignored, model.labels_of_example()) : mask, 1);
   const Value actual = columns(b, true_class(b, targets), 1);
   const Value predicted = columns(b, classes, 1);
-  return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, probabilities, DType::f32)});
+  const Value each = chances ? *chances : probabilities(b, model, whole_outputs(b, model, output));
+  return b.emit(ops::Concatenate{1}, {weight, actual, predicted, cast(b, each, DType::f32)});
 }
 
 RowMeasures finish_rows(const Model& model, std::span<const float> numbers, std::optional<double> threshold) {

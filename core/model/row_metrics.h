@@ -19,8 +19,10 @@ std::int64_t row_size(const Model& model);
 // The rows of a device, f32 [B, row_size]. Of classes: the weight, the true class, the predicted class and the
 // probabilities that `predict` gives, [B, output...]; of a sequence the first three of each position. Of several
 // labels: the weight, the probabilities and the labels. Of numbers: the weight and the absolute errors, in the units of
-// the targets. Padding has weight 0. `mask` is that of local_sums().
-Value gathered_rows(Builder& b, const Model& model, Value output, Value probabilities, Value targets, Value mask);
+// the targets. Padding has weight 0. `mask` is that of local_sums(). `chances` are the probabilities, where these are
+// not made of the outputs.
+Value gathered_rows(Builder& b, const Model& model, Value output, std::optional<Value> chances, Value targets,
+                    Value mask);
 
 // Computes the measures from the rows of all examples, in any order.
 //

@@ -37,7 +37,7 @@ namespace {
 
 // Metrics that take rows of examples need all classes of each.
 std::string gathered_text(const model::Model& model) {
-  if (model.output_axes.empty() || model.row_metrics.empty()) return "";
+  if (model.output_axes.empty() || model.row_metrics.empty() || model.has_sequences()) return "";
   std::string names;
   for (const metrics::Metric& metric : model.row_metrics) names += (names.empty() ? "" : ", ") + metric.label();
   return fmt::format("  {}: evaluations gather all {} logits of an example\n", names, with_commas(numel(model.output)));

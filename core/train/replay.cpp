@@ -18,6 +18,7 @@
 #include "core/ops/all.h"
 #include "core/passes/widen.h"
 #include "core/runtime/interpreter.h"
+#include "core/setup/options.h"
 #include "core/setup/plan.h"
 #include "core/setup/programs.h"
 #include "core/setup/values.h"
@@ -243,7 +244,7 @@ class Replay {
       }
       std::optional<Origin> origin = Search(program, rows).run(inputs);
       if (!origin) continue;
-      origin->device = first / plan.rows_per_device;
+      origin->device = setup_.step.mesh.device_at(first / plan.rows_per_device, setup_.step.data_axes);
       is_of_few_ = !origin->rows.empty() && 2 * std::ssize(origin->rows) <= rows;
       if (origin->rows.empty()) {
         for (std::int64_t row = 0; row < rows; ++row) origin->rows.push_back(row);
@@ -253,13 +254,19 @@ class Replay {
     return std::nullopt;
   }
 
+  // Of the whole model: a device may have parts of layers alone.
   Program one_device_program(std::int64_t rows) const {
     step::StepOptions options = setup_.step;
     std::vector<Axis> axes = options.mesh.axes();
     for (Axis& axis : axes) axis.size = 1;
     options.mesh = Mesh(std::move(axes));
-    return step::train_program(setup_.training_model(), options, setup_.optimizer(), {rows, 1}, all_ops(),
-                               step::Stage::grad);
+    const model::Model& model = setup_.training_model();
+    const spec::Spec& spec = setup_.member_spec(member_);
+    const auto program_of = [&](const model::Model& whole) {
+      return step::train_program(whole, options, setup_.optimizer(), {rows, 1}, all_ops(), step::Stage::grad);
+    };
+    if (spec.tensor() == nullptr) return program_of(model);
+    return program_of(setup::undivided_model_of(spec, model.input, model.target, setup_.source.encoding));
   }
 
   // The values of the module that the program reads, from device 0 of the member.

@@ -142,7 +142,7 @@ void drop_what_follows(std::vector<spec::ChangedKey>& keys) {
   const auto is_members = [](const spec::ChangedKey& key) {
     return key.path.starts_with("mesh.axes.") && !key.is_tensor_axis;
   };
-  const bool axes = changed([](const spec::ChangedKey& key) { return key.path == "mesh.axes"; });
+  const bool axes = changed([](const spec::ChangedKey& key) { return key.path == "mesh.axes" || key.is_tensor_axis; });
   const bool ensemble =
       changed([](const spec::ChangedKey& key) { return key.path == "ensemble" || key.path == "ensemble.axis"; });
   const bool seed = changed([](const spec::ChangedKey& key) { return key.path == "seed"; });

@@ -214,7 +214,9 @@ class EnsembleBinder {
       if (sharded.items.empty()) config.erase("parallelism");
     }
     if (const Node* const divides = get_path(&config, "parallelism.tensor.axis"); divides && divides->text == name) {
-      config.erase("parallelism");  // likewise
+      Node& parallelism = node_at(config, "parallelism");  // likewise
+      parallelism.erase("tensor");
+      if (parallelism.items.empty()) config.erase("parallelism");
     }
     if (!axes.items.empty()) return;
     Node one = empty_at(axes, Kind::map);

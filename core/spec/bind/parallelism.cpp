@@ -29,8 +29,9 @@ void bind_parallelism(const Node& config, const Reporter& reporter, Spec& spec) 
                       "name an axis of the data");
     } else if (spec.mesh.roles.tensor.contains(*found)) {
       reporter.report(name,
-                      "axis '" + name.text + "' divides layers (parallelism.tensor), and fsdp shards what devices of the "
-                      "data have in common",
+                      "axis '" + name.text +
+                          "' divides layers (parallelism.tensor), and fsdp shards what devices of the "
+                          "data have in common",
                       "name an axis of the data; what layers divide along '" + name.text + "' is on one device each");
     } else if (fsdp.axes.contains(*found)) {
       reporter.report(name, "axis has '" + name.text + "' twice", "keep one of them");

@@ -112,6 +112,8 @@ class Comparison {
     } else {
       std::for_each(axes.items.begin(), axes.items.end(), add);
     }
+    // Where there is another axis, one of one device may be left out.
+    if (!tensor_axis.empty()) std::erase_if(others, [](const std::string& axis) { return axis.ends_with("=1"); });
     found.others = join(others, " ");
     return found;
   }

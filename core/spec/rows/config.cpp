@@ -107,15 +107,16 @@ static auto row(Tag<Tensor>) {
 }
 
 static auto row(Tag<Parallelism>) {
-  return keys_of<Parallelism>(section(
-      &Parallelism::fsdp,
-      {.path = "fsdp",
-       .meaning =
-           "Fully sharded data parallelism: of what data parallelism keeps on every device, each device along an "
-           "axis keeps a shard. No bit of a result changes, and no file: only where arrays are, and what "
-           "devices send.",
-       .example = "fsdp: {axis: devices, stage: 3}",
-       .fallback_text = "none"}),
+  return keys_of<Parallelism>(
+      section(
+          &Parallelism::fsdp,
+          {.path = "fsdp",
+           .meaning =
+               "Fully sharded data parallelism: of what data parallelism keeps on every device, each device along an "
+               "axis keeps a shard. No bit of a result changes, and no file: only where arrays are, and what "
+               "devices send.",
+           .example = "fsdp: {axis: devices, stage: 3}",
+           .fallback_text = "none"}),
       section(&Parallelism::tensor,
               {.path = "tensor",
                .meaning =
