@@ -29,7 +29,7 @@ constexpr HintRow command_rows[] = {
     {"option", "num_devices nproc_per_node nproc world_size n_devices", "--devices", ""},
     {"option", "gpus num_gpus n_gpus", "--set", "--set mesh.backend=cuda --workers {}"},
     {"option", "tp tp_size tensor_parallel tensor_parallel_size tensor_model_parallel_size model_parallel_size",
-     "--set", "--set 'mesh.axes={model: {}}' --set 'parallelism.tensor={axis: model}'"},
+     "--set", "--set 'mesh.axes={model: {}}'; parallelism.tensor in the config names the axis that divides layers"},
     {"option", "num_workers threads num_threads jobs j", "--workers", ""},
     {"option", "output_dir output out_dir logdir log_dir save_dir workdir run_folder", "--run-dir", ""},
     {"option", "resume_from resume_from_checkpoint ckpt ckpt_path continue restart", "--resume", ""},

@@ -148,7 +148,7 @@ constexpr HintRow key_rows[] = {
      "model_parallel model_parallelism model_parallel_size model_parallel_submesh megatron megatron_lm "
      "parallelize_plan "
      "tp_plan column_parallel row_parallel",
-     "parallelism.tensor", "For example parallelism: {tensor: {axis: model}}, with an axis model in mesh.axes"},
+     "parallelism.tensor", "It divides layers along an axis of the mesh: tensor: {axis: model}"},
     {"key", "pipeline pipeline_parallel pipeline_parallelism pp sequence_parallel context_parallel expert_parallel", "",
      no_such_axis},
     {"key", "epochs max_epochs num_epochs n_epochs epoch num_train_epochs", "train.duration",

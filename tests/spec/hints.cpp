@@ -310,8 +310,7 @@ TEST_CASE("help finds a key by what other frameworks call it, and says what ther
             .starts_with("adapters stand beside kernels of other layers: the section lora of the config"));
   for (const char* const word : {"tensor_parallel", "tp", "megatron", "model_parallel_size", "tp_plan"}) {
     CHECK(refused(word) ==
-          "did you mean 'parallelism.tensor'? For example parallelism: {tensor: {axis: model}}, with an axis model in "
-          "mesh.axes");
+          "did you mean 'parallelism.tensor'? It divides layers along an axis of the mesh: tensor: {axis: model}");
   }
   CHECK(refused("ColumnParallelLinear") == "did you mean 'dense'? parallelism.tensor divides pairs of dense layers");
   CHECK(refused("pipeline_parallel")

@@ -74,7 +74,11 @@ class ConfigWriter {
         {"train.checkpoint.best.metric", loss},
     };
     static const std::vector<std::string> ensembles = {"{axis: replicas, vary: {seed: [0, 1]}}"};
+    static const std::vector<std::string> of_shards = {"", "{tensor: {axis: shards}}",
+                                                       "{fsdp: {axis: shards, stage: 2}}",
+                                                       "{fsdp: {axis: [shards], stage: 3}, tensor: null}"};
     if (key.path == "ensemble") return is_ensemble_ ? &ensembles : &none;
+    if (key.path == "parallelism") return is_ensemble_ ? &of_shards : &none;
     if (key.path == "mesh.axes" && is_ensemble_) return &two_axes;
     const auto found = values.find(key.path);
     return found == values.end() ? nullptr : &found->second;
