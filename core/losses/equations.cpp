@@ -37,7 +37,10 @@ class Part {
   // Which class is the label [B...] of its row, if it is one of this part.
   Value is_label(Value labels) const { return b_.emit(ops::Eq{}, {numbers(), over_classes(labels)}); }
   // The number of each class, i32 of the shape.
-  Value numbers() const { return of_all(b_.emit(ops::Iota{DType::i32, shape_, static_cast<std::int64_t>(last_)}, {})); }
+  Value numbers() const {
+    const Value own = b_.emit(ops::Iota{DType::i32, {shape_.back()}, 0}, {});
+    return broadcast_along(b_, of_all(own), shape_, static_cast<std::int64_t>(last_));
+  }
   // [B...] repeated over the classes.
   Value over_classes(Value values) const { return b_.emit(ops::Broadcast{shape_, dims_before(last_)}, {values}); }
   Value largest(Value values) const { return b_.emit(ops::ReduceMax{{std::ssize(shape_) - 1}}, {values}); }
@@ -68,7 +71,7 @@ Value divided_cross_entropy(Builder& b, Value logits, Value labels, const std::o
   const Value largest = b.emit(ops::StopGradient{}, {most});
   Value exponentials{}, at_label{};
   {
-    const Builder::Rematerialise again(b, {logits, largest});
+    const Builder::Rematerialise again(b, {logits, largest, labels});
     const Value shifted = sub(b, part.within_or(logits, below_all), part.over_classes(largest));
     const Value zero = scalar_like(b, shifted, 0.0);
     exponentials = sum_from(b, b.emit(ops::Exp{}, {shifted}), part.last());
@@ -106,7 +109,7 @@ Value largest_class(Builder& b, Value output, const Classes& classes) {
   const ops::Argmax argmax{std::ssize(b.type(output).shape) - 1};
   if (!classes.are_divided(b, output)) return b.emit(argmax, {output});
   const Part part(b, output, classes);
-  output = part.within_or(output, below_all);
+  output = part.within_or(output, -std::numeric_limits<double>::infinity());
   const Value own = part.largest(output);
   const Value is_largest = b.emit(ops::Eq{}, {own, part.largest_of_all(own)});
   const Value candidate = part.of_all(b.emit(argmax, {output}));
@@ -123,7 +126,7 @@ Value is_among_largest(Builder& b, Value output, Value labels, std::int64_t k, c
   }
   // By how many outputs come before that of the label.
   const Part part(b, output, classes);
-  output = part.within_or(output, below_all);
+  output = part.within_or(output, -std::numeric_limits<double>::infinity());
   const Value zero = scalar_like(b, output, 0.0);
   const Value at_label = select(b, part.is_label(labels), output, zero);
   const Value of_label = b.emit(ops::Psum{part.axes()}, {sum_from(b, at_label, part.last())});

@@ -210,7 +210,8 @@ std::string statistics_text(const setup::Setup& setup) {
 
 const data::Field field_of_lengths{DType::i32, {}};
 
-std::string batch_text(const model::Model& model, const BatchPlan& batch, const Layout& layout) {
+std::string batch_text(const spec::Spec& spec, const model::Model& model, const BatchPlan& batch,
+                       const Layout& layout) {
   const Layout inputs = layout_of(layout, model.input, true);
   const Layout targets = layout_of(layout, model.target, false);
   std::vector<std::vector<std::string>> rows{
@@ -221,8 +222,10 @@ std::string batch_text(const model::Model& model, const BatchPlan& batch, const 
     rows.push_back(
         {"lengths", fmt::format("{} {}", to_string(field_of_lengths.dtype), tuple(lengths.shape)), lengths.names});
   }
-  std::string out = fmt::format("batch: {} a step, {} on each of {}", counted(batch.global, "example"),
-                                counted(batch.rows_per_device, "row"), counted(batch.devices, "logical device"));
+  std::string out =
+      fmt::format("batch: {} a step, {} on each of {}", counted(batch.global, "example"),
+                  counted(batch.rows_per_device, "row"), counted(spec::member_mesh(spec).devices(), "logical device"));
+  if (spec.tensor() != nullptr) out += ", the same on those along '" + spec.tensor()->axis + "'";
   if (batch.microbatches > 1) {
     out += fmt::format(", in {} microbatches of {}", batch.microbatches, batch.rows_per_device / batch.microbatches);
   }
@@ -381,7 +384,8 @@ std::string validate_text(const setup::Setup& setup, const ValidateReport& repor
   out += lora_text(setup.model);
   out += layers_text(setup.model, frozen_parameters(setup.model, setup.optimizer()), is_mixed(spec), width) + "\n";
   const bool shared = setup::training_streams(setup).size() == 1;
-  out += batch_text(setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
+  out +=
+      batch_text(spec, setup.training_model(), setup.batch, layout_of_rows(spec, setup.batch.rows_per_device, shared));
   out += padding_text(setup);
   out += statistics_text(setup) + "\n";
   out += steps_text(setup.batch, setup.timetable, setup.evaluations);

@@ -151,7 +151,8 @@ run::Started RunReport::started(const std::string& run_dir, std::int64_t steps, 
         (event.members > 1 ? "; lines have medians, and the best and the worst loss with its member" : ""));
   }
   event.description.push_back(counted(setup_.model.parameter_count(), "parameter") + " on " +
-                              counted(batch.devices, "logical device") + ", carried by " + workers);
+                              counted(spec::member_mesh(setup_.spec()).devices(), "logical device") + ", carried by " +
+                              workers);
   event.description.push_back(
       "batches of " + with_commas(batch.global) + ": " + counted(batch.rows_per_device, "row") + " a device" +
       (batch.microbatches > 1 ? " in " + std::to_string(batch.microbatches) + " microbatches" : "") + ", " +

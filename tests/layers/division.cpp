@@ -65,7 +65,7 @@ TEST_CASE("two layers are a pair where only layers of single features are betwee
   CHECK(layouts(model, net.mesh) ==
         "a.kernel [4,8{model}], a.bias [8{model}], c.kernel [8{model},6], c.bias [6], e.scale [6], e.bias [6], "
         "f.kernel [6,3], f.bias [3]");
-  CHECK(model.layers.back().whole_because == "fewer than 256 classes");
+  CHECK(model.layers.back().whole_because == "no layer to pair it with");
   CHECK(model.output_axes.empty());
 }
 

