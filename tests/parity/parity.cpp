@@ -133,12 +133,11 @@ std::vector<Chosen> covering_runs() {
 }
 
 // What is random is ours alone; mixed_precision.cpp has cases of its own; no step has the metrics of evaluations.
-const std::set<std::string> not_compared = {"model.layers.dropout",           "model.layers.dropout.rate",
-                                            "model.layers.attention.dropout", "model.layers.precision",
-                                            "model.layers.repeat.remat",      "metrics.roc_auc",
-                                            "metrics.roc_auc.average",        "metrics.confusion_matrix",
-                                            "metrics.average_precision",      "metrics.average_precision.average",
-                                            "metrics.median_absolute_error"};
+const std::set<std::string> not_compared = {
+    "model.layers.dropout",      "model.layers.dropout.rate",         "model.layers.attention.dropout",
+    "model.layers.precision",    "model.layers.repeat.remat",         "model.layers.tensor",
+    "metrics.roc_auc",           "metrics.roc_auc.average",           "metrics.confusion_matrix",
+    "metrics.average_precision", "metrics.average_precision.average", "metrics.median_absolute_error"};
 
 void check(const std::string& name, const RunShape& layout) {
   INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
