@@ -9,8 +9,10 @@ namespace {
 
 class Walk {
  public:
+  enum class Devices { all, one };
   // Counts work on values that vary along none of `without`.
-  explicit Walk(const Program& program, AxisSet without = {}) : program_(program), without_(without) {}
+  explicit Walk(const Program& program, AxisSet without = {}, Devices devices = Devices::all)
+      : program_(program), without_(without), devices_(devices) {}
 
   // `times`: the number of times that these equations run. `inside`: whether they are inside a fused equation.
   void add(const std::vector<Equation>& equations, double times, bool inside) {
@@ -37,7 +39,8 @@ class Walk {
     for (const Type& type : operands) varying = varying | type.varying;
     for (const Type& type : results) varying = varying | type.varying;
     if (!(varying & without_).empty()) return;
-    const double executions = times * static_cast<double>(program_.mesh.group_size(varying));
+    const std::int64_t devices = devices_ == Devices::all ? program_.mesh.group_size(varying) : 1;
+    const double executions = times * static_cast<double>(devices);
     total.flops += executions * cost.flops;
     if (!inside) total.bytes += executions * cost.bytes;
     for (const auto& [axes, bytes] : cost.wire) total.wire.emplace_back(axes, times * bytes);
@@ -45,6 +48,7 @@ class Walk {
 
   const Program& program_;
   const AxisSet without_;
+  const Devices devices_;
   TypeList operand_types_, result_types_;
 };
 
@@ -58,6 +62,12 @@ Cost cost_of(const Program& program) {
 
 double flops_without(const Program& program, AxisSet axes) {
   Walk walk(program, axes);
+  walk.add(program.equations, 1, false);
+  return walk.total.flops;
+}
+
+double flops_of_device(const Program& program, AxisSet without) {
+  Walk walk(program, without, Walk::Devices::one);
   walk.add(program.equations, 1, false);
   return walk.total.flops;
 }

@@ -14,7 +14,9 @@ Cost cost_of(const Program& program);
 // Those of its operations on values that are equal on all devices along `axes`, once for these: each of them may have
 // to do that work.
 double flops_without(const Program& program, AxisSet axes);
-// One number for it: operations plus bytes.
+// The operations of one device; of these on values that are equal on all devices along `without`, if there are any.
+double flops_of_device(const Program& program, AxisSet without = {});
+// One number for the cost of a program: operations plus bytes.
 double work_of(const Program& program);
 // The cost of one equation that runs once.
 Cost cost_of(const Program& program, const Equation& equation);

@@ -48,26 +48,9 @@ ShardingStage stage_of(const setup::Setup& setup, int stage) {
     if (is_of_model(input.group)) found.parameters += size;
     if (input.group == Group::state) found.state += size;
   }
-  const model::Sharding& sharding = step.sharding;
-  // GPUs that add in a fixed order receive parts only of sums that divide equally among all of them.
-  const bool in_order = setup.spec().mesh.backend == spec::Backend::cuda && setup.spec().mesh.deterministic;
-  const auto shards_of = [&](std::int64_t elements) {
-    const bool divides = !in_order || elements % program.mesh.group_size(spec.mesh.roles.data) == 0;
-    return static_cast<std::size_t>(stage >= 2 && divides ? program.mesh.group_size(sharding.gradients) : 1);
-  };
-  const std::vector<model::Bucket> buckets = step::buckets_of(setup.model, setup.optimizer(), sharding);
-  const std::vector<model::Bucket> gathered = model::with_base(buckets, setup.model, sharding);
-  found.gathered = static_cast<std::size_t>(model::most_gathered(setup.model, gathered, sharding, program.mesh)) *
-                   size_of(setup.model.dtype);
-  for (const model::Bucket& bucket : buckets) {
-    if (bucket.tokens > 0) {  // each device has all rows
-      const Shape rows = step::gradient_shape(setup.model, program.mesh, bucket, bucket.parameters.front());
-      found.gradients += static_cast<std::size_t>(numel(rows)) * size_of(setup.model.dtype);
-      continue;
-    }
-    const std::int64_t elements = model::elements_of(setup.model, bucket, sharding, program.mesh);
-    found.gradients += static_cast<std::size_t>(elements) * size_of(setup.model.dtype) / shards_of(elements);
-  }
+  const ShardedSums sums = sharded_sums(setup.model, setup.optimizer(), step.sharding, spec.mesh);
+  found.gradients = sums.gradients;
+  found.gathered = sums.gathered;
   for (const auto& [axis, sent] : setup::cost_of(program).wire_bytes) found.sent += sent;
   return found;
 }
@@ -103,6 +86,32 @@ std::string padding_text(const setup::Setup& setup) {
 }
 
 }  // namespace
+
+ShardedSums sharded_sums(const model::Model& model, const step::Optimizer& optimizer, const model::Sharding& sharding,
+                         const spec::MeshSpec& of) {
+  const Mesh& mesh = of.mesh;
+  // GPUs that add in a fixed order receive parts only of sums that divide equally among all of them.
+  const bool in_order = of.backend == spec::Backend::cuda && of.deterministic;
+  const auto shards_of = [&](std::int64_t elements) {
+    const bool divides = !in_order || elements % mesh.group_size(of.roles.data) == 0;
+    return static_cast<std::size_t>(!sharding.gradients.empty() && divides ? mesh.group_size(sharding.gradients) : 1);
+  };
+  const std::vector<model::Bucket> buckets = step::buckets_of(model, optimizer, sharding);
+  ShardedSums found;
+  found.gathered = static_cast<std::size_t>(
+                       model::most_gathered(model, model::with_base(buckets, model, sharding), sharding, mesh)) *
+                   size_of(model.dtype);
+  for (const model::Bucket& bucket : buckets) {
+    if (bucket.tokens > 0) {  // each device has all rows
+      const Shape rows = step::gradient_shape(model, mesh, bucket, bucket.parameters.front());
+      found.gradients += static_cast<std::size_t>(numel(rows)) * size_of(model.dtype);
+      continue;
+    }
+    const std::int64_t elements = model::elements_of(model, bucket, sharding, mesh);
+    found.gradients += static_cast<std::size_t>(elements) * size_of(model.dtype) / shards_of(elements);
+  }
+  return found;
+}
 
 std::vector<ShardingStage> stages_of_sharding(const setup::Setup& setup, int processes) {
   std::vector<ShardingStage> stages;

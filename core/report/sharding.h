@@ -22,6 +22,13 @@ struct ShardingStage {
   std::optional<std::size_t> process = {};
 };
 
+// What a device has of the sums of gradients, and of whole parameters at a time, besides what it stores. In bytes.
+struct ShardedSums {
+  std::size_t gradients = 0, gathered = 0;
+};
+ShardedSums sharded_sums(const model::Model& model, const step::Optimizer& optimizer, const model::Sharding& sharding,
+                         const spec::MeshSpec& mesh);
+
 // The stages 0 to 3 along the axes of parallelism.fsdp, which the config must have, carried by so many processes.
 std::vector<ShardingStage> stages_of_sharding(const setup::Setup& setup, int processes = 1);
 

@@ -375,6 +375,12 @@ class Planned {
   virtual int workers() const = 0;
   // How many barriers each worker passes in a step of an entry.
   virtual std::int64_t barriers_per_step(std::size_t entry) const = 0;
+  // The bytes that the first GPU sends to others in a step of an entry, by the axes of what it sends them for. Empty if
+  // the workers are threads.
+  virtual std::vector<std::pair<AxisSet, double>> sent_along(std::size_t entry) const {
+    (void)entry;
+    return {};
+  }
   // The memory that load() will allocate. Computed by the first call, which creates kernels to learn their scratch
   // memory, and throws Error (usage) for an op that the backend cannot run.
   const MemoryNeeds& needs() const;

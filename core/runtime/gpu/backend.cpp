@@ -107,6 +107,9 @@ class GpuPlanned final : public Planned {
 
   int workers() const override { return gpus_; }
   std::int64_t barriers_per_step(std::size_t entry) const override { return barriers_of(first(entry)); }
+  std::vector<std::pair<AxisSet, double>> sent_along(std::size_t entry) const override {
+    return gpu::sent_along(first(entry));
+  }
   std::unique_ptr<Module> load() && override;
 
  private:

@@ -95,6 +95,15 @@ std::vector<StageReport> stages_of(const Plan& plan, const MakeKernel& make_kern
   return {all};
 }
 
+namespace {
+
+// The bytes that each GPU sends to others for a collective.
+std::size_t sent_for(const Plan& plan, const Collect& collect) {
+  return bytes_sent(collect.kind, collect.bytes, static_cast<std::size_t>(plan.division.grid.group_size(collect.axes)));
+}
+
+}  // namespace
+
 std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan) {
   std::map<const Equation*, std::vector<RankStep>> all;
   for_each_of<Collect>(plan.commands, [&](const Collect& collect, double) { all[collect.equation]; });
@@ -102,8 +111,7 @@ std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan)
     const auto steps = all.find(equation_of(command));
     if (steps == all.end()) return;
     if (const Collect* const collect = std::get_if<Collect>(&command)) {
-      const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect->axes));
-      const std::size_t sent = bytes_sent(collect->kind, collect->bytes, ranks);
+      const std::size_t sent = sent_for(plan, *collect);
       add_step(steps->second, {std::string(to_string(collect->kind)), 0, sent, sent});
     } else if (const Reduce* const reduce = std::get_if<Reduce>(&command)) {
       const std::string what = reduce->stream == Stream::compute ? "sum_blocks" : "sum_tree";
@@ -116,10 +124,19 @@ std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan)
 std::size_t sent_bytes_of(const Plan& plan) {
   std::size_t bytes = 0;
   for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {
-    const auto ranks = static_cast<std::size_t>(plan.division.grid.group_size(collect.axes));
-    bytes = sum_of(bytes, product_of(static_cast<std::size_t>(times), bytes_sent(collect.kind, collect.bytes, ranks)));
+    bytes = sum_of(bytes, product_of(static_cast<std::size_t>(times), sent_for(plan, collect)));
   });
   return bytes;
+}
+
+std::vector<std::pair<AxisSet, double>> sent_along(const Plan& plan) {
+  std::vector<std::pair<AxisSet, double>> sent;
+  for_each_of<Collect>(plan.commands, [&](const Collect& collect, double times) {
+    auto known = std::find_if(sent.begin(), sent.end(), [&](const auto& each) { return each.first == collect.axes; });
+    if (known == sent.end()) known = sent.insert(known, {collect.axes, 0.0});
+    known->second += times * static_cast<double>(sent_for(plan, collect));
+  });
+  return sent;
 }
 
 std::int64_t barriers_of(const Plan& plan) {

@@ -25,6 +25,8 @@ std::map<const Equation*, std::vector<RankStep>> rank_steps_of(const Plan& plan)
 
 // The bytes that each GPU sends to others in a step.
 std::size_t sent_bytes_of(const Plan& plan);
+// The same by the axes of the collectives.
+std::vector<std::pair<AxisSet, double>> sent_along(const Plan& plan);
 
 // How many times a step waits for other GPUs.
 std::int64_t barriers_of(const Plan& plan);
