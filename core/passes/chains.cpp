@@ -68,9 +68,13 @@ class Joiner {
     const std::int64_t elements = numel(flow_.result_type(i));
     const AxisSet varying = flow_.result_type(i).varying;
     std::size_t home = no_chain;
-    for (std::size_t c : connected_chains(i)) {
-      const Chain& chain = chains_[c];
-      if (chain.elements != elements || chain.varying != varying || chain.members.empty()) continue;
+    const auto may_take = [&](std::size_t c) {
+      return chains_[c].elements == elements && chains_[c].varying == varying && !chains_[c].members.empty();
+    };
+    std::erase_if(connected_chains(i), [&](std::size_t c) { return !may_take(c); });
+    needed_by_ = readers_of_ = nothing;
+    for (std::size_t c : connected_) {
+      if (!may_take(c)) continue;  // it was merged
       if (home == no_chain) {
         if (reads(c) + flow_.equation(i).operands.size() > most_reads) continue;
         // Only paths from the chain to i matter: i is the last equation so far, so no chain needs its result.
@@ -79,10 +83,11 @@ class Joiner {
         lift({&i, 1});
       } else {
         if (reads(home) + reads(c) > most_reads) continue;
-        if (has_detour_between(home, c) || has_detour_between(c, home)) continue;
+        if (home_needs(home, c) || needs_home(c, home)) continue;
         merge(c, home);
       }
       home = c;
+      needed_by_ = readers_of_ = nothing;
     }
     if (home != no_chain) return;
     if (elements == 1) of_scalars_.push_back(chains_.size());
@@ -96,7 +101,7 @@ class Joiner {
 
   // The chains that read or compute an operand of equation i and, for a scalar, all chains of scalars; the latest
   // first.
-  const std::vector<std::size_t>& connected_chains(std::size_t i) {
+  std::vector<std::size_t>& connected_chains(std::size_t i) {
     std::vector<std::size_t>& found = connected_;
     found.clear();
     if (numel(flow_.result_type(i)) == 1) found = of_scalars_;
@@ -132,6 +137,7 @@ class Joiner {
     touch(c, flow_.equation(i).results.front());
   }
 
+  static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t highest = std::numeric_limits<std::size_t>::max();
   static std::size_t place_of(Value value) { return static_cast<std::size_t>(value.id); }
 
@@ -180,11 +186,22 @@ class Joiner {
   // would then depend on itself.
   bool has_detour(std::size_t i, std::size_t c) {
     const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
-    return known ? *known : has_detour({&i, 1}, c, c);
+    if (known) return *known;
+    if (needed_by_ != i) find_needs({&i, 1}, i);
+    return needed_[c] == needed_search_;
   }
-  bool has_detour_between(std::size_t d, std::size_t c) {
-    const auto known = leads(c, growth_[d].level, [&](std::size_t at) { return chain_of_[at] == d; });
-    return known ? *known : has_detour(chains_[d].members, d, c);
+  // The same between chain `home` of the equation that is being joined and chain c, in either direction.
+  bool home_needs(std::size_t home, std::size_t c) {
+    const auto known = leads(c, growth_[home].level, [&](std::size_t at) { return chain_of_[at] == home; });
+    if (known) return *known;
+    if (needed_by_ != home) find_needs(chains_[home].members, home);
+    return needed_[c] == needed_search_;
+  }
+  bool needs_home(std::size_t c, std::size_t home) {
+    const auto known = leads(home, growth_[c].level, [&](std::size_t at) { return chain_of_[at] == c; });
+    if (known) return *known;
+    if (readers_of_ != home) find_readers(home);
+    return reading_[c] == reading_search_;
   }
 
   // Searches from chain c along readers, through nodes below level `top`. Returns whether it reached the goal through
@@ -227,43 +244,78 @@ class Joiner {
     return found;
   }
 
-  // Searches from `starts` along the equations that they need. Returns whether `starts` need a value that another node
-  // computes from a result of c or d. If so, `starts`, c and d cannot become one equation.
-  bool has_detour(std::span<const std::size_t> starts, std::size_t c, std::size_t d) {
-    ++search_;
+  // Searches from `starts`, which are equation i or chain `of`, along the equations that they need. Sets needed_ of the
+  // chains in connected_ that they need through another node: of all at once, since a scalar has many.
+  void find_needs(std::span<const std::size_t> starts, std::size_t of) {
+    needed_by_ = of;
+    needed_.resize(chains_.size());
+    needed_search_ = ++search_;
     open_.clear();
-    const std::size_t floor = std::min(growth_[c].level, growth_[d].level);
-    const auto inside = [&](std::size_t at) { return chain_of_[at] == c || chain_of_[at] == d; };
+    std::size_t floor = highest;
+    for (const std::size_t c : connected_) floor = std::min(floor, growth_[c].level);
     const auto visit = [&](std::size_t at) {
-      if (seen_[at] == search_ || (level(at) <= floor && !inside(at))) return;
+      if (seen_[at] == search_ || level(at) <= floor) return;
       seen_[at] = search_;
       open_.push_back(at);
     };
-    for (std::size_t i : starts) {
+    const auto reach = [&](std::size_t at) {
+      if (chain_of_[at] != no_chain) needed_[chain_of_[at]] = search_;
+      visit(at);
+    };
+    for (const std::size_t i : starts) {
       ++work_.search_visits;
-      for (std::size_t at : needs_[i]) {
-        if (!inside(at)) visit(at);
+      for (const std::size_t at : needs_[i]) {
+        if (!is_same_node(at, i)) visit(at);
       }
     }
-    while (!open_.empty()) {
-      const std::size_t at = open_.back();
-      open_.pop_back();
+    search_nodes(needs_, reach);
+  }
+
+  // The same along the readers of chain c: sets reading_ of the chains that need it through another node.
+  void find_readers(std::size_t c) {
+    readers_of_ = c;
+    reading_.resize(chains_.size());
+    reading_search_ = ++search_;
+    open_.clear();
+    std::size_t top = 0;
+    for (const std::size_t each : connected_) top = std::max(top, growth_[each].level);
+    const auto visit = [&](std::size_t at) {
+      if (seen_[at] == search_ || level(at) >= top) return;
+      seen_[at] = search_;
+      open_.push_back(at);
+    };
+    const auto reach = [&](std::size_t at) {
+      if (chain_of_[at] != no_chain) reading_[chain_of_[at]] = search_;
+      visit(at);
+    };
+    for (const std::size_t i : chains_[c].members) {
       ++work_.search_visits;
-      if (inside(at)) return true;
-      const std::size_t chain = chain_of_[at];
+      for (const std::size_t at : readers_[i]) {
+        if (!is_same_node(at, i)) visit(at);
+      }
+    }
+    search_nodes(readers_, reach);
+  }
+
+  // Visits the nodes in open_, and calls `reach` with what each leads to outside of itself.
+  template <class F>
+  void search_nodes(const Lists& edges, F&& reach) {
+    const auto follow = [&](std::size_t from) {
+      ++work_.search_visits;
+      for (const std::size_t at : edges[from]) {
+        if (!is_same_node(at, from)) reach(at);
+      }
+    };
+    while (!open_.empty()) {
+      const std::size_t at = open_.back(), chain = chain_of_[at];
+      open_.pop_back();
       if (chain == no_chain) {
-        for (std::size_t needed : needs_[at]) visit(needed);
+        follow(at);
       } else if (growth_[chain].seen != search_) {
         growth_[chain].seen = search_;
-        for (std::size_t member : chains_[chain].members) {
-          ++work_.search_visits;
-          for (std::size_t needed : needs_[member]) {
-            if (chain_of_[needed] != chain) visit(needed);
-          }
-        }
+        for (const std::size_t member : chains_[chain].members) follow(member);
       }
     }
-    return false;
   }
 
   const Dataflow& flow_;
@@ -279,6 +331,11 @@ class Joiner {
   std::vector<std::uint64_t> seen_;      // by equation: the number of the last search that visited it
   std::uint64_t search_ = 0;             // the number of the current search
   std::vector<std::size_t> connected_;   // the result of connected_chains()
+  // What find_needs() and find_readers() have found last, by chain: the number of the search that has reached it; and
+  // the equation or the chain from which they have searched.
+  std::vector<std::uint64_t> needed_, reading_;
+  std::uint64_t needed_search_ = 0, reading_search_ = 0;
+  std::size_t needed_by_ = nothing, readers_of_ = nothing;
   std::vector<std::size_t> open_;        // the work list of a search or of lift()
 };
 
