@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -109,7 +110,11 @@ DivisionPlanner::DivisionPlanner(const spec::Spec& spec, const data::Source& sou
 
 DivisionPlanner::~DivisionPlanner() = default;
 
-DivisionPlanner::Times DivisionPlanner::times(std::int64_t of_each) const { return Times(repeats_.size(), of_each); }
+std::int64_t DivisionPlanner::times() const {
+  return std::max<std::int64_t>(std::accumulate(whole_.begin(), whole_.end(), std::int64_t{0}), 1);
+}
+
+DivisionPlanner::Times DivisionPlanner::each(std::int64_t times) const { return Times(repeats_.size(), times); }
 
 spec::Spec DivisionPlanner::divided(const Division& division, const Times& times) const {
   spec::Spec spec = spec_;
@@ -163,7 +168,7 @@ DivisionPlanner::Step DivisionPlanner::step_of(const spec::Spec& spec, const Div
   return step;
 }
 
-void DivisionPlanner::check(const Division& division) const { step_of(divided(division, times(few)), division); }
+void DivisionPlanner::check(const Division& division) const { step_of(divided(division, each(few)), division); }
 
 DeviceFigures DivisionPlanner::measured(const Division& division, const Times& times) {
   const spec::Spec spec = divided(division, times);
@@ -190,6 +195,9 @@ DeviceFigures DivisionPlanner::measured(const Division& division, const Times& t
   figures.activations = on_the_way - figures.gathered - figures.gradients;
   figures.others = of_one(needs.batches) + of_one(needs.data) + of_one(needs.kernels) + of_one(needs.workspace);
   figures.flops = flops_of_device(*program);
+  if (const auto along = static_cast<double>(division.size(DivisionAxis::model)); along > 1) {
+    figures.duplicated_flops = flops_of_device(*program, spec.mesh.roles.tensor) * (1 - 1 / along);
+  }
 
   for (const auto& [along, bytes] : planned->sent_along(0)) {
     std::size_t axes = 0;
@@ -210,9 +218,9 @@ std::vector<DeviceFigures> DivisionPlanner::planned(std::span<const Division> di
 }
 
 std::vector<DivisionPlanner::Times> DivisionPlanner::measured_times() const {
-  std::vector<Times> all{repeats_.empty() ? whole_ : times(few)};
+  std::vector<Times> all{repeats_.empty() ? whole_ : each(few)};
   for (std::size_t i = 0; i < repeats_.size(); ++i) {
-    all.push_back(times(few));
+    all.push_back(each(few));
     all.back()[i] = some;
   }
   return all;
@@ -255,17 +263,6 @@ std::vector<DeviceFigures> DivisionPlanner::estimated(std::span<const Division> 
     for (const std::size_t i : kinds[k]) found[i] = resized(figures, middle(k), divisions[i]);
   }
   return found;
-}
-
-double DivisionPlanner::undivided_flops() {
-  const Division one;
-  const std::vector<Times> all_times = measured_times();
-  std::vector<DeviceFigures> of_times(all_times.size());
-  in_threads(of_times.size(), [&](std::size_t i) {
-    of_times[i].flops = flops_of_device(step_of(divided(one, all_times[i]), one).program());
-    ++programs_;
-  });
-  return extended(of_times).flops;
 }
 
 DeviceFigures resized(DeviceFigures figures, const Division& of, const Division& other) {

@@ -47,6 +47,7 @@ struct DeviceFigures {
   double activations = 0;            // and what else it needs on the way
   double others = 0;                 // batches, kernels, the workspace of libraries
   double flops = 0;
+  double duplicated_flops = 0;  // of these: work that others along `model` do as well, beyond an equal share
   // By the axes of a collective: bit i is DivisionAxis i.
   std::array<double, std::size_t{1} << division_axes> sent{};
 
@@ -57,7 +58,7 @@ struct DeviceFigures {
     for (double DeviceFigures::*const figure : {&DeviceFigures::parameters, &DeviceFigures::state,
                                                 &DeviceFigures::gradients, &DeviceFigures::gathered,
                                                 &DeviceFigures::activations, &DeviceFigures::others,
-                                                &DeviceFigures::flops}) {
+                                                &DeviceFigures::flops, &DeviceFigures::duplicated_flops}) {
       this->*figure = apply(this->*figure, other.*figure);
     }
     for (std::size_t axes = 0; axes < sent.size(); ++axes) sent[axes] = apply(sent[axes], other.sent[axes]);
@@ -79,9 +80,9 @@ class DivisionPlanner {
   // a quarter of their difference; and of divisions that differ in the sizes of `data` and `shards` alone one, of which
   // the others follow (resized()).
   std::vector<DeviceFigures> estimated(std::span<const Division> divisions);
-  // The operations of a step of the whole batch on one device that has all of the model.
-  double undivided_flops();
 
+  // How often the model repeats layers, at least 1.
+  std::int64_t times() const;
   // How many programs have been made.
   int programs() const { return programs_; }
 
@@ -89,7 +90,7 @@ class DivisionPlanner {
   struct Step;
   using Times = std::vector<std::int64_t>;  // of the repeats, in order
 
-  Times times(std::int64_t of_each) const;
+  Times each(std::int64_t times) const;
   // The numbers of times from which a model with any number is extended.
   std::vector<Times> measured_times() const;
   DeviceFigures extended(std::span<const DeviceFigures> of_measured_times) const;

@@ -68,19 +68,19 @@ class Comparison {
 
   void compare(Plans& plans) {
     const std::vector<Division> possible = check_all(plans);
-    const double undivided = planner_.undivided_flops() / static_cast<double>(options_.devices);
     const std::vector<DeviceFigures> estimated = planner_.estimated(possible);
     for (std::size_t i = 0; i < possible.size(); ++i) {
-      plans.divisions.push_back(compared(possible[i], estimated[i], undivided));
+      plans.divisions.push_back(compared(possible[i], estimated[i]));
     }
     sort(plans.divisions, plans.divisions.size());
     std::vector<Division> best;
-    for (std::size_t i = 0; i < std::min(possible.size(), most_planned); ++i) {
+    const auto deep = static_cast<std::size_t>(std::max<std::int64_t>(most_planned_times / planner_.times(), 1));
+    for (std::size_t i = 0; i < std::min({possible.size(), most_planned, deep}); ++i) {
       best.push_back(plans.divisions[i].division);
     }
     const std::vector<DeviceFigures> planned = planner_.planned(best);
     for (std::size_t i = 0; i < best.size(); ++i) {
-      plans.divisions[i] = compared(best[i], planned[i], undivided);
+      plans.divisions[i] = compared(best[i], planned[i]);
       plans.divisions[i].is_planned = true;
     }
     sort(plans.divisions, best.size());
@@ -113,9 +113,8 @@ class Comparison {
     ++plans.left_out[known->second].count;
   }
 
-  ComparedDivision compared(const Division& division, const DeviceFigures& figures, double undivided) const {
+  ComparedDivision compared(const Division& division, const DeviceFigures& figures) const {
     ComparedDivision made{division, figures};
-    made.duplicated_flops = std::max(figures.flops - undivided, 0.0);
     for (std::size_t axes = 1; axes < figures.sent.size(); ++axes) {
       const double bytes = figures.sent[axes];
       if (bytes == 0) continue;

@@ -25,7 +25,6 @@ struct ComparedDivision {
   Division division;
   DeviceFigures figures;
   bool is_planned = false;        // from the program of the whole model; else estimated
-  double duplicated_flops = 0;    // of DeviceFigures::flops: beyond an equal part of the undivided model's
   std::array<double, division_axes> sent{};  // by axis; over several axes at once: by the outermost
   double within_host = 0, between_hosts = 0;  // what a device sends, on average
   double seconds = 0;                         // at the assumed rates, one after another
@@ -53,8 +52,10 @@ struct Plans {
   std::int64_t fitting() const;
 };
 
-// How many of the best divisions are planned as programs.
+// How many of the best divisions are planned as programs; of a deep model fewer, as many as repeat layers so many times
+// together. The others are estimated.
 inline constexpr std::size_t most_planned = 5;
+inline constexpr std::int64_t most_planned_times = 240;
 
 // Throws Error (usage) if no division is possible, and for an ensemble; Error (data) if the data cannot be opened.
 Plans make_plans(const spec::Loaded& loaded, const PlanOptions& options);

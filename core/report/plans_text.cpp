@@ -55,7 +55,7 @@ std::string work_table(const Plans& plans, std::size_t count, int width) {
     const ComparedDivision& each = plans.divisions[i];
     const double flops = each.figures.flops;
     std::vector<std::string> row{std::to_string(i + 1), with_prefix(flops, "FLOP"),
-                                 fmt::format("{:.1f} %", flops > 0 ? 100 * each.duplicated_flops / flops : 0)};
+                                 fmt::format("{:.1f} %", flops > 0 ? 100 * each.figures.duplicated_flops / flops : 0)};
     for (const double bytes : each.sent) row.push_back(bytes_or_none(bytes));
     row.push_back(bytes_or_none(each.within_host));
     row.push_back(bytes_or_none(each.between_hosts));
@@ -146,7 +146,7 @@ std::string plans_json(const Plans& plans) {
                             {"activations", whole(f.activations)}, {"others", whole(f.others)},
                             {"total", whole(f.memory())}};
     plan["flops"] = whole(f.flops);
-    plan["duplicated_flops"] = whole(each.duplicated_flops);
+    plan["duplicated_flops"] = whole(each.figures.duplicated_flops);
     for (std::size_t i = 0; i < division_axes; ++i) {
       plan["sent_bytes"][to_string(static_cast<DivisionAxis>(i))] = whole(each.sent[i]);
     }
