@@ -63,7 +63,8 @@ int command_validate(CommandArguments arguments, const Streams& streams) {
   if (plans) {
     const report::Plans made = report::make_plans(
         loaded, {plan_devices.value_or(loaded.spec.mesh.mesh.devices()), devices_per_host.value_or(8)});
-    const std::string text = json ? report::plans_json(made) : report::plans_text(made, display::text_columns(streams.out_fd));
+    const std::string text =
+        json ? report::plans_json(made) : report::plans_text(made, display::text_columns(streams.out_fd));
     streams.out << (json ? text : for_reader(text, streams));
     return 0;
   }

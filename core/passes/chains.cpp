@@ -336,7 +336,7 @@ class Joiner {
   std::vector<std::uint64_t> needed_, reading_;
   std::uint64_t needed_search_ = 0, reading_search_ = 0;
   std::size_t needed_by_ = nothing, readers_of_ = nothing;
-  std::vector<std::size_t> open_;        // the work list of a search or of lift()
+  std::vector<std::size_t> open_;  // the work list of a search or of lift()
 };
 
 }  // namespace

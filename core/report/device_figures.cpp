@@ -94,9 +94,7 @@ struct DivisionPlanner::Step {
   step::Optimizer optimizer;
 
   model::BatchShape rows() const { return {batch.rows_per_device, batch.microbatches}; }
-  Program program() const {
-    return setup::optimize(step::train_program(model, options, optimizer, rows(), all_ops()));
-  }
+  Program program() const { return setup::optimize(step::train_program(model, options, optimizer, rows(), all_ops())); }
 };
 
 DivisionPlanner::DivisionPlanner(const spec::Spec& spec, const data::Source& source) : spec_(spec), source_(source) {
@@ -149,16 +147,14 @@ DivisionPlanner::Step DivisionPlanner::step_of(const spec::Spec& spec, const Div
   const std::int64_t rows = std::get<std::int64_t>(spec.data.batch_size), parts = division.batch_devices();
   const std::int64_t unit = parts * spec.data.microbatches;
   if (spec.data.remainder != spec::Remainder::mask && rows % unit != 0) {
-    const std::string microbatches = spec.data.microbatches > 1
-                                         ? fmt::format(" and {} microbatches each", spec.data.microbatches)
-                                         : std::string();
-    throw Error(ExitStatus::usage,
-                Diagnostic{"config",
-                           spec.data.batch_size_place,
-                           fmt::format("{} examples do not divide over {} devices{}: {}", rows, parts, microbatches,
-                                       spec::division(rows, unit)),
-                           "another data.batch_size",
-                           {}});
+    const std::string microbatches =
+        spec.data.microbatches > 1 ? fmt::format(" and {} microbatches each", spec.data.microbatches) : std::string();
+    throw Error(ExitStatus::usage, Diagnostic{"config",
+                                              spec.data.batch_size_place,
+                                              fmt::format("{} examples do not divide over {} devices{}: {}", rows,
+                                                          parts, microbatches, spec::division(rows, unit)),
+                                              "another data.batch_size",
+                                              {}});
   }
   // Two whole batches: the sizes of a step do not depend on how many examples there are.
   step.batch = input::plan_training(spec.data, spec::data_mesh(spec.mesh), 2 * rows);

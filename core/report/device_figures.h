@@ -55,10 +55,10 @@ struct DeviceFigures {
   // Of each figure what `apply` makes of it and of that of `other`.
   template <class Apply>
   void combine(const DeviceFigures& other, const Apply& apply) {
-    for (double DeviceFigures::*const figure : {&DeviceFigures::parameters, &DeviceFigures::state,
-                                                &DeviceFigures::gradients, &DeviceFigures::gathered,
-                                                &DeviceFigures::activations, &DeviceFigures::others,
-                                                &DeviceFigures::flops, &DeviceFigures::duplicated_flops}) {
+    for (double DeviceFigures::*const figure :
+         {&DeviceFigures::parameters, &DeviceFigures::state, &DeviceFigures::gradients, &DeviceFigures::gathered,
+          &DeviceFigures::activations, &DeviceFigures::others, &DeviceFigures::flops,
+          &DeviceFigures::duplicated_flops}) {
       this->*figure = apply(this->*figure, other.*figure);
     }
     for (std::size_t axes = 0; axes < sent.size(); ++axes) sent[axes] = apply(sent[axes], other.sent[axes]);
@@ -67,8 +67,8 @@ struct DeviceFigures {
 
 class DivisionPlanner {
  public:
-  // Both references must outlive this. The mesh of `spec` and its parallelism play no role, and its batch is that of the
-  // whole mesh, a number.
+  // Both references must outlive this. The mesh of `spec` and its parallelism play no role, and its batch is that of
+  // the whole mesh, a number.
   DivisionPlanner(const spec::Spec& spec, const data::Source& source);
   ~DivisionPlanner();
 

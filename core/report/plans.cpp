@@ -151,7 +151,8 @@ class Comparison {
 // The examples of a batch over the whole mesh, as the config has it.
 std::int64_t global_batch(const spec::Spec& spec, const data::Source& source) {
   const std::int64_t devices = spec::data_mesh(spec.mesh).devices();
-  if (const auto* const each = std::get_if<spec::BatchPerDevice>(&spec.data.batch_size)) return each->examples * devices;
+  if (const auto* const each = std::get_if<spec::BatchPerDevice>(&spec.data.batch_size))
+    return each->examples * devices;
   if (const auto* const whole = std::get_if<std::int64_t>(&spec.data.batch_size)) return *whole;
   return source.train->size();
 }

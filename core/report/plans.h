@@ -24,8 +24,8 @@ struct AssumedRates {
 struct ComparedDivision {
   Division division;
   DeviceFigures figures;
-  bool is_planned = false;        // from the program of the whole model; else estimated
-  std::array<double, division_axes> sent{};  // by axis; over several axes at once: by the outermost
+  bool is_planned = false;                    // from the program of the whole model; else estimated
+  std::array<double, division_axes> sent{};   // by axis; over several axes at once: by the outermost
   double within_host = 0, between_hosts = 0;  // what a device sends, on average
   double seconds = 0;                         // at the assumed rates, one after another
 };
@@ -46,9 +46,7 @@ struct Plans {
   std::vector<LeftOut> left_out;
   int programs = 0;  // that were made to find this
 
-  bool fits(const ComparedDivision& of) const {
-    return !memory || of.figures.memory() <= static_cast<double>(*memory);
-  }
+  bool fits(const ComparedDivision& of) const { return !memory || of.figures.memory() <= static_cast<double>(*memory); }
   std::int64_t fitting() const;
 };
 

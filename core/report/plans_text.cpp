@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -38,8 +39,7 @@ std::string memory_table(const Plans& plans, std::size_t count, int width) {
     std::vector<std::string> row{std::to_string(i + 1)};
     for (const std::int64_t size : each.division.sizes) row.push_back(size == 1 ? "-" : std::to_string(size));
     row.push_back(each.division.stage == 0 ? "-" : std::to_string(each.division.stage));
-    for (const double bytes :
-         {f.memory(), f.parameters, f.gradients, f.state, f.gathered, f.activations, f.others}) {
+    for (const double bytes : {f.memory(), f.parameters, f.gradients, f.state, f.gathered, f.activations, f.others}) {
       row.push_back(bytes_or_none(bytes));
     }
     row.push_back(std::string(each.is_planned ? "planned" : "estimated") + (plans.fits(each) ? "" : ", too large"));
@@ -49,8 +49,8 @@ std::string memory_table(const Plans& plans, std::size_t count, int width) {
 }
 
 std::string work_table(const Plans& plans, std::size_t count, int width) {
-  Rows rows{{"", "computes", "duplicated", "over data", "over shards", "over model", "within host", "between hosts",
-             "time"}};
+  Rows rows{
+      {"", "computes", "duplicated", "over data", "over shards", "over model", "within host", "between hosts", "time"}};
   for (std::size_t i = 0; i < count; ++i) {
     const ComparedDivision& each = plans.divisions[i];
     const double flops = each.figures.flops;
@@ -88,14 +88,13 @@ std::string plan_yaml(const Division& division) {
 
 std::string plans_text(const Plans& plans, int width) {
   const std::int64_t fitting = plans.fitting(), all = std::ssize(plans.divisions);
-  std::string out = fmt::format(
-      "{}: {} {}, {} on a host; {} a step{}\n{} of these devices {}{}\n", printable(plans.name),
-      counted(plans.options.devices, "device"), memory_text(plans), plans.options.devices_per_host,
-      counted(plans.batch, "example"),
-      plans.microbatches > 1 ? fmt::format(", in {} microbatches", plans.microbatches) : "",
-      counted(all, "division"), all == 1 ? "is possible" : "are possible",
-      plans.memory ? fmt::format(", and {} {}", fitting, fitting == 1 ? "fits" : "fit")
-                   : "; with mesh.gpu_memory, which fit");
+  std::string out = fmt::format("{}: {} {}, {} on a host; {} a step{}\n{} of these devices {}{}\n",
+                                printable(plans.name), counted(plans.options.devices, "device"), memory_text(plans),
+                                plans.options.devices_per_host, counted(plans.batch, "example"),
+                                plans.microbatches > 1 ? fmt::format(", in {} microbatches", plans.microbatches) : "",
+                                counted(all, "division"), all == 1 ? "is possible" : "are possible",
+                                plans.memory ? fmt::format(", and {} {}", fitting, fitting == 1 ? "fits" : "fit")
+                                             : "; with mesh.gpu_memory, which fit");
   out += left_out_text(plans) + "\n";
   const std::size_t count = std::min(plans.divisions.size(), most_shown);
   out += "memory of each device:\n" + memory_table(plans, count, width);
@@ -108,8 +107,9 @@ std::string plans_text(const Plans& plans, int width) {
       with_prefix(plans.rates.flops_per_second, "FLOP/s"), with_prefix(plans.rates.bytes_within_host, "B/s"),
       with_prefix(plans.rates.bytes_between_hosts, "B/s"));
   if (fitting == 0) {
-    out += "\nnone fits, and 1 needs least: more devices, more data.microbatches, remat or a smaller data.batch_size take "
-           "less\n";
+    out +=
+        "\nnone fits, and 1 needs least: more devices, more data.microbatches, remat or a smaller data.batch_size take "
+        "less\n";
     return wrapped(out, width);
   }
   return wrapped(out, width) + "\n1 as a config:\n\n" + plan_yaml(plans.divisions.front().division);
@@ -130,7 +130,7 @@ std::string plans_json(const Plans& plans) {
   for (const LeftOut& each : plans.left_out) {
     json["left_out"].push_back({{"divisions", each.count}, {"because", each.because}});
   }
-  const auto whole = [](double value) { return static_cast<std::int64_t>(value + 0.5); };
+  const auto whole = [](double value) { return std::llround(value); };
   json["plans"] = Json::array();
   for (const ComparedDivision& each : plans.divisions) {
     Json plan;
@@ -141,8 +141,8 @@ std::string plans_json(const Plans& plans) {
     plan["figures"] = each.is_planned ? "planned" : "estimated";
     plan["fits"] = plans.memory ? Json(plans.fits(each)) : Json(nullptr);
     const DeviceFigures& f = each.figures;
-    plan["memory_bytes"] = {{"parameters", whole(f.parameters)}, {"gradients", whole(f.gradients)},
-                            {"optimizer", whole(f.state)},       {"gathered", whole(f.gathered)},
+    plan["memory_bytes"] = {{"parameters", whole(f.parameters)},   {"gradients", whole(f.gradients)},
+                            {"optimizer", whole(f.state)},         {"gathered", whole(f.gathered)},
                             {"activations", whole(f.activations)}, {"others", whole(f.others)},
                             {"total", whole(f.memory())}};
     plan["flops"] = whole(f.flops);

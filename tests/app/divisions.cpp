@@ -36,8 +36,8 @@ TEST_CASE("options of --plans are refused where they mean nothing", "[app]") {
                  "      | ^\n"
                  "  help: add --plans\n"));
   CHECK(contains(refused({"--devices-per-host", "8"}), "--devices-per-host is for --plans\n"));
-  CHECK(contains(refused({"--plans", "--plan-devices", "0"}),
-                 "--plan-devices takes an integer of at least 1, not '0'"));
+  CHECK(
+      contains(refused({"--plans", "--plan-devices", "0"}), "--plan-devices takes an integer of at least 1, not '0'"));
   CHECK(contains(refused({"--plans", "--devices-per-host", "none"}),
                  "--devices-per-host takes an integer of at least 1, not 'none'"));
   CHECK(contains(refused({"--plans", "--plan-devices", "65537"}), "--plans divides at most 65,536 devices"));
@@ -63,7 +63,7 @@ TEST_CASE("validate --plans prints the keys of the best division, which a config
   const std::string before = "1 as a config:\n\n";
   REQUIRE(contains(ran.out, before));
   const TemporaryFolder folder;
-  const std::string path = (folder / "divided.yaml").string();
+  const std::string path = folder / "divided.yaml";
   std::string config = read_text(transformer);
   const std::size_t mesh = config.find("mesh:"), data = config.find("data:");
   REQUIRE(mesh < data);
