@@ -7,6 +7,7 @@
 #include "app/display/terminal.h"
 #include "app/options/arguments.h"
 #include "app/options/config_options.h"
+#include "core/base/error.h"
 #include "core/report/json.h"
 #include "core/report/plan_report.h"
 #include "core/report/plans.h"
@@ -31,8 +32,11 @@ void check_plan_options(bool plans, bool print_config, std::optional<std::int64_
     fail_option("--devices-per-host", std::to_string(*per_host), "--devices-per-host is for --plans", "add --plans");
   }
   if (plans && print_config) {
-    fail_option("--print-config", "", "--plans prints the keys of the best division, not the config",
-                "leave out one of --plans and --print-config");
+    throw Error(ExitStatus::usage, Diagnostic{"usage",
+                                              {},
+                                              "--plans prints the keys of the best division, not the config",
+                                              "leave out one of --plans and --print-config",
+                                              {}});
   }
 }
 

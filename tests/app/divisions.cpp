@@ -31,9 +31,9 @@ TEST_CASE("options of --plans are refused where they mean nothing", "[app]") {
     return ran.err;
   };
   CHECK(contains(refused({"--plan-devices", "8"}),
-                 "--plan-devices:1:1: error: --plan-devices is for --plans\n"
-                 "    1 | 8\n"
-                 "      | ^\n"
+                 "--plan-devices:1:16: error: --plan-devices is for --plans\n"
+                 "    1 | --plan-devices 8\n"
+                 "      |                ^\n"
                  "  help: add --plans\n"));
   CHECK(contains(refused({"--devices-per-host", "8"}), "--devices-per-host is for --plans\n"));
   CHECK(
@@ -48,8 +48,10 @@ TEST_CASE("options of --plans are refused where they mean nothing", "[app]") {
                           "ensemble={axis: members, vary: {seed: [0, 1]}}"}),
                  "error: --plans divides the devices of one model, and this config has an ensemble\n"));
   // No division is possible.
-  CHECK(contains(refused({"--plans", "--plan-devices", "7", "--set", "data.batch_size=10"}),
-                 "error: 10 examples do not divide over 7 devices: 10 = 7 × 1 + 3\n"));
+  CHECK(contains(
+      refused({"--plans", "--plan-devices", "7"}),
+      "configs/linear_regression.yaml:19:15: error: 800 examples do not divide over 7 devices: 800 = 7 × 114 + "
+      "2\n"));
 }
 
 TEST_CASE("validate --plans prints the keys of the best division, which a config takes", "[app]") {
