@@ -185,22 +185,28 @@ class Joiner {
   // Whether dependencies lead from chain c through another node to equation i (or to chain d). One equation for both
   // would then depend on itself.
   bool has_detour(std::size_t i, std::size_t c) {
-    const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
-    if (known) return *known;
-    if (needed_by_ != i) find_needs({&i, 1}, i);
+    if (needed_by_ != i) {
+      const auto known = leads(c, highest, [&](std::size_t at) { return at == i; });
+      if (known) return *known;
+      find_needs({&i, 1}, i);
+    }
     return needed_[c] == needed_search_;
   }
   // The same between chain `home` of the equation that is being joined and chain c, in either direction.
   bool home_needs(std::size_t home, std::size_t c) {
-    const auto known = leads(c, growth_[home].level, [&](std::size_t at) { return chain_of_[at] == home; });
-    if (known) return *known;
-    if (needed_by_ != home) find_needs(chains_[home].members, home);
+    if (needed_by_ != home) {
+      const auto known = leads(c, growth_[home].level, [&](std::size_t at) { return chain_of_[at] == home; });
+      if (known) return *known;
+      find_needs(chains_[home].members, home);
+    }
     return needed_[c] == needed_search_;
   }
   bool needs_home(std::size_t c, std::size_t home) {
-    const auto known = leads(home, growth_[c].level, [&](std::size_t at) { return chain_of_[at] == c; });
-    if (known) return *known;
-    if (readers_of_ != home) find_readers(home);
+    if (readers_of_ != home) {
+      const auto known = leads(home, growth_[c].level, [&](std::size_t at) { return chain_of_[at] == c; });
+      if (known) return *known;
+      find_readers(home);
+    }
     return reading_[c] == reading_search_;
   }
 

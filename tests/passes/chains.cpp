@@ -76,5 +76,22 @@ TEST_CASE("the search for chains looks at few equations for each of many arrays 
   CHECK(work.search_visits < 20 * static_cast<std::int64_t>(program->equations.size()));
 }
 
+TEST_CASE("the search for chains looks at few equations for each of many scalars that cannot meet", "[passes]") {
+  // A number of each layer is in the input of the next, so none of them is computed together with another.
+  constexpr int layers = 200;
+  std::string inputs = "batch %h0:f32[8,16]{}\n", forward;
+  for (int i = 1; i <= layers; ++i) {
+    const std::string n = std::to_string(i), below = std::to_string(i - 1);
+    inputs += "params %w" + n + ":f32[16,16]{}\n";
+    forward += "%y" + n + " = matmul %h" + below + ", %w" + n + "\n%m" + n + " = reduce_max[dims=[0, 1]] %y" + n +
+               "\n%t" + n + " = tanh %m" + n + "\n%s" + n + " = mul %t" + n + ", %m" + n + "\n%b" + n +
+               " = broadcast[shape=[8,16], dims=[]] %s" + n + "\n%h" + n + " = add %y" + n + ", %b" + n + "\n";
+  }
+  const auto program = test::program_of(inputs + forward + "return h = %h" + std::to_string(layers) + "\n");
+  FuseWork work;
+  fuse(simplify(*program), work);
+  CHECK(work.search_visits < 2 * layers * static_cast<std::int64_t>(program->equations.size()));
+}
+
 }  // namespace
 }  // namespace pmaptrain
