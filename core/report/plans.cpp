@@ -63,7 +63,6 @@ class Comparison {
   Comparison(const spec::Spec& spec, const data::Source& source, const PlanOptions& options)
       : options_(options),
         rates_(rates_of(spec.precision == spec::PrecisionPolicy::mixed_bfloat16)),
-        memory_(spec.mesh.gpu_memory ? std::optional(spec.mesh.gpu_memory->bytes) : std::nullopt),
         planner_(spec, source) {}
 
   void compare(Plans& plans) {
@@ -72,7 +71,7 @@ class Comparison {
     for (std::size_t i = 0; i < possible.size(); ++i) {
       plans.divisions.push_back(compared(possible[i], estimated[i]));
     }
-    sort(plans.divisions, plans.divisions.size());
+    sort(plans, possible.size());
     std::vector<Division> best;
     const auto deep = static_cast<std::size_t>(std::max<std::int64_t>(most_planned_times / planner_.times(), 1));
     for (std::size_t i = 0; i < std::min({possible.size(), most_planned, deep}); ++i) {
@@ -83,7 +82,10 @@ class Comparison {
       plans.divisions[i] = compared(best[i], planned[i]);
       plans.divisions[i].is_planned = true;
     }
-    sort(plans.divisions, best.size());
+    sort(plans, best.size());
+    // One that was estimated to fit may not.
+    std::stable_partition(plans.divisions.begin(), plans.divisions.end(),
+                          [&](const ComparedDivision& each) { return plans.fits(each); });
     plans.rates = rates_;
     plans.programs = planner_.programs();
   }
@@ -132,18 +134,18 @@ class Comparison {
 
   // The first `count`: those that fit by time, then the others by memory. What is equal keeps its order, in which the
   // simpler division comes first.
-  void sort(std::vector<ComparedDivision>& all, std::size_t count) const {
+  static void sort(Plans& plans, std::size_t count) {
     const auto key = [&](const ComparedDivision& each) {
-      const bool fits = !memory_ || each.figures.memory() <= static_cast<double>(*memory_);
+      const bool fits = plans.fits(each);
       return std::pair(!fits, fits ? each.seconds : each.figures.memory());
     };
     const auto before = [&](const ComparedDivision& a, const ComparedDivision& b) { return key(a) < key(b); };
-    std::stable_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), before);
+    const auto first = plans.divisions.begin();
+    std::stable_sort(first, first + static_cast<std::ptrdiff_t>(count), before);
   }
 
   const PlanOptions options_;
   const AssumedRates rates_;
-  const std::optional<std::size_t> memory_;
   DivisionPlanner planner_;
   std::map<std::pair<int, int>, std::size_t> reasons_;  // places of errors, in Plans::left_out
 };
@@ -169,7 +171,7 @@ Plans make_plans(const spec::Loaded& loaded, const PlanOptions& options) {
                 Diagnostic{"config",
                            loaded.spec.ensemble->place,
                            "--plans divides the devices of one model, and this config has an ensemble",
-                           "--set ensemble=null plans the devices of one member",
+                           "leave out ensemble and its axis: the plans are then those of each member",
                            {}});
   }
   spec::Spec spec = loaded.spec;

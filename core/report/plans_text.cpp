@@ -112,7 +112,10 @@ std::string plans_text(const Plans& plans, int width) {
         "less\n";
     return wrapped(out, width);
   }
-  return wrapped(out, width) + "\n1 as a config:\n\n" + plan_yaml(plans.divisions.front().division);
+  return wrapped(out, width) +
+         (plans.divisions.front().is_planned ? "\n1 as a config:\n\n"
+                                             : "\n1 as a config, which is only estimated to fit:\n\n") +
+         plan_yaml(plans.divisions.front().division);
 }
 
 std::string plans_json(const Plans& plans) {
