@@ -57,9 +57,9 @@ class Cotangents_ {
 }
 
 // Computes values again where the walk needs them (Builder::Rematerialise), and gathers them again (Builder::Regather).
-// Of what is computed again, only equations that compute each row of their results from the same row of the operands
-// are repeated: sums over rows and what other devices give are kept, because they are small and their bits depend on
-// all rows.
+// Of what is computed again, equations that compute each row of their results from the same row of the operands are
+// repeated, and collectives of such rows, as layers have that devices divide. Sums over rows, and what devices make of
+// these together, are kept, because they are small and their bits depend on all rows.
 class Rematerialiser {
  public:
   explicit Rematerialiser(Builder& b) : b_(b), open_(b.rematerialised()), gathers_(b.regathered()) {}
@@ -115,8 +115,8 @@ class Rematerialiser {
 
   void repeat(const Equation& equation) {
     const std::vector<Value> operands = of(equation.operands);
-    const bool is_local = equation.op.local() && equation.regions.empty();
-    if (operands == equation.operands || !is_local) return;
+    if (operands == equation.operands || !equation.regions.empty()) return;
+    if (!equation.op.local()) return append_again(equation);
     const RowRule rule =
         equation.op.rows(types_of(b_.program(), equation.operands), types_of(b_.program(), equation.results));
     if (rule.kind == RowRule::Kind::keeps) append_again(equation);

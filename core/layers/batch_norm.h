@@ -26,15 +26,12 @@ inline std::optional<AxisSet> statistics_axes(const declare::AxisNames& names, c
       if (in.around.data_axes.contains(i)) used += (used.empty() ? "" : ", ") + mesh.name(i);
     }
     if (!axis || !in.around.data_axes.contains(*axis)) {
-      const std::string of_batch =
-          used.empty() ? "leave axes out: the batch is on one device" : "the axes of the batch are " + used;
-      // The axis of an ensemble is none of the mesh.
-      in.refuse("has statistics over the axis '" + name + "', over which the batch is not sharded",
-                axis ? "'" + name +
-                           "' divides layers (parallelism.tensor): devices along it have the same examples, and "
-                           "equal statistics of them; " +
-                           of_batch
-                     : of_batch);
+      std::string help;
+      if (axis) {  // that of an ensemble is none of this mesh
+        help = "devices along it divide layers (parallelism.tensor), and have the same examples and equal statistics; ";
+      }
+      help += used.empty() ? "leave axes out: the batch is not divided" : "the axes of the batch are " + used;
+      in.refuse("has statistics over the axis '" + name + "', over which the batch is not sharded", std::move(help));
       return std::nullopt;
     }
     axes = axes | AxisSet::of(*axis);

@@ -7,6 +7,7 @@
 
 #include "core/runtime/backends.h"
 #include "core/setup/make_setup.h"
+#include "core/setup/plan.h"
 #include "core/spec/load.h"
 #include "core/train/resume.h"
 #include "tests/catch.h"
@@ -179,6 +180,24 @@ TEST_CASE("layers are divided over GPUs as over devices of a CPU", "[train][devi
   Options cuda = on_axes(1, 2);
   cuda.insert(cuda.end(), {"mesh.backend=cuda", "mesh.workers=2"});
   check_same_training(train_setup(setup_of_text(text, cuda)), expected, {1e-4, 1e-4});
+}
+
+TEST_CASE("divided layers that are computed again keep little more of each copy than whole ones", "[train]") {
+  const TemporaryFolder folder;
+  const std::string text = transformer(folder.write("text", some_text()));
+  // What a copy keeps: of more copies than two, so that the most memory is not that of a gradient.
+  const auto kept_by_copy = [&](int model) {
+    const auto activations = [&](int times) {
+      Options set = on_axes(1, model);
+      set.insert(set.end(), {"model.layers.repeat_0.repeat.remat=true", "mesh.workers=1",
+                             "model.layers.repeat_0.repeat.times=" + std::to_string(times)});
+      const setup::Setup setup = setup_of_text(text, set);
+      return static_cast<double>(setup::plan_run(setup, false, KernelChoice::best).planned->needs().activations);
+    };
+    return (activations(12) - activations(4)) / 8;
+  };
+  // Of [8, 8, 8] f32, each copy keeps its input. In one process both devices' values are in memory.
+  CHECK(kept_by_copy(2) <= 1.5 * kept_by_copy(1) + 1024);
 }
 
 TEST_CASE("bits of divided layers depend on the mesh and its blocks, not on processes or GPUs", "[train]") {
