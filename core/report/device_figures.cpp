@@ -87,7 +87,7 @@ std::vector<Axis> Division::axes() const {
 }
 
 // What a program of a step is made of.
-struct DivisionPlanner::Step {
+struct DivisionPlanner::StepFigures {
   BatchPlan batch;
   model::Model model;
   step::StepOptions options;
@@ -142,8 +142,8 @@ spec::Spec DivisionPlanner::divided(const Division& division, const Times& times
   return spec;
 }
 
-DivisionPlanner::Step DivisionPlanner::step_of(const spec::Spec& spec, const Division& division) const {
-  Step step;
+DivisionPlanner::StepFigures DivisionPlanner::step_of(const spec::Spec& spec, const Division& division) const {
+  StepFigures step;
   const std::int64_t rows = std::get<std::int64_t>(spec.data.batch_size), parts = division.batch_devices();
   const std::int64_t unit = parts * spec.data.microbatches;
   if (spec.data.remainder != spec::Remainder::mask && rows % unit != 0) {
@@ -168,7 +168,7 @@ void DivisionPlanner::check(const Division& division) const { step_of(divided(di
 
 DeviceFigures DivisionPlanner::measured(const Division& division, const Times& times) {
   const spec::Spec spec = divided(division, times);
-  const Step step = step_of(spec, division);
+  const StepFigures step = step_of(spec, division);
   const auto program = std::make_shared<const Program>(step.program());
   ++programs_;
   Source source;

@@ -87,7 +87,7 @@ class DivisionPlanner {
   int programs() const { return programs_; }
 
  private:
-  struct Step;
+  struct StepFigures;
   using Times = std::vector<std::int64_t>;  // of the repeats, in order
 
   Times each(std::int64_t times) const;
@@ -95,7 +95,7 @@ class DivisionPlanner {
   std::vector<Times> measured_times() const;
   DeviceFigures extended(std::span<const DeviceFigures> of_measured_times) const;
   spec::Spec divided(const Division& division, const Times& times) const;
-  Step step_of(const spec::Spec& spec, const Division& division) const;
+  StepFigures step_of(const spec::Spec& spec, const Division& division) const;
   DeviceFigures measured(const Division& division, const Times& times);
 
   const spec::Spec& spec_;

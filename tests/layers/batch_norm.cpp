@@ -151,8 +151,8 @@ TEST_CASE("batch_norm refuses axes over which the batch is not sharded", "[layer
         "replicas, shards");
   net.layers.front().kind = layers::BatchNorm{{{"replicas"}}};
   net.data_axes = AxisSet::of(1);
-  CHECK(refusal(net, one_pair, labels) ==
-        "norm has statistics over the axis 'replicas', over which the batch is not sharded | 'replicas' divides layers "
-        "(parallelism.tensor): devices along it have the same examples, and equal statistics of them; the axes of the "
-        "batch are shards");
+  CHECK(
+      refusal(net, one_pair, labels) ==
+      "norm has statistics over the axis 'replicas', over which the batch is not sharded | devices along it divide "
+      "layers (parallelism.tensor), and have the same examples and equal statistics; the axes of the batch are shards");
 }

@@ -7,6 +7,7 @@
 
 #include "core/analysis/row_cut.h"
 #include "core/ops/all.h"
+#include "core/passes/uses.h"
 
 namespace pmaptrain::cpu {
 namespace {
@@ -16,9 +17,12 @@ class Completing {
   Completing(const Program& program, RowFacts rows) : program_(program), rows_(std::move(rows)) {}
 
   Program run() {
+    std::map<std::int32_t, int> whole_reads;
     for_each_whole_read(program_, rows_, [&](Value value) {
-      if (rows_.of(value) == RowKind::partial) read_whole_.insert(value.id);
+      if (rows_.of(value) == RowKind::partial) ++whole_reads[value.id];
     });
+    find_whole_views(whole_reads);
+    for (const auto& [id, reads] : whole_reads) read_whole_.insert(id);
     add_sums(program_.equations);
     for_each_whole_read(program_, rows_, [&](Value& value) {
       const auto sum = sums_.find(value.id);
@@ -28,10 +32,32 @@ class Completing {
   }
 
  private:
+  // A view that all read whole reads its operand whole itself, so that one sum serves an array and its views, as of a
+  // bucket of gradients. Moves their reads to their operands.
+  void find_whole_views(std::map<std::int32_t, int>& whole_reads) {
+    const Uses uses(program_);
+    std::vector<const Equation*> views;
+    for_each_equation(program_.equations, [&](const Equation& equation) {
+      if (equation.op.rules().view && equation.results.size() == 1) views.push_back(&equation);
+    });
+    for (auto view = views.rbegin(); view != views.rend(); ++view) {
+      const Value result = (*view)->results.front(), operand = (*view)->operands.front();
+      const auto reads = whole_reads.find(result.id);
+      if (reads == whole_reads.end() || reads->second != uses.of(result)) continue;
+      if (rows_.of(operand) != RowKind::partial) continue;
+      whole_reads.erase(reads);
+      ++whole_reads[operand.id];
+      whole_views_.insert(result.id);
+    }
+  }
+
   void add_sums(std::vector<Equation>& equations) {
     std::vector<Equation> all;
     for (Equation& equation : equations) {
       if (equation.op.is_loop() && communicates(equation)) add_sums(equation.regions.front().equations);
+      if (whole_views_.contains(equation.results.front().id)) {
+        equation.operands.front() = sums_.at(equation.operands.front().id);
+      }
       const Equation& added = all.emplace_back(std::move(equation));
       std::vector<Value> partial;
       for (const Value result : added.results) {
@@ -52,6 +78,7 @@ class Completing {
   Program program_;
   RowFacts rows_;
   std::set<std::int32_t> read_whole_;   // sums over rows that must be complete
+  std::set<std::int32_t> whole_views_;  // views of these
   std::map<std::int32_t, Value> sums_;  // the complete sums
 };
 
