@@ -160,6 +160,24 @@ TEST_CASE("runs whose layers are divided train as those of whole layers, with al
   }
 }
 
+TEST_CASE("a mesh whose only axis divides layers trains as whole layers do, also in microbatches", "[train]") {
+  const TemporaryFolder folder;
+  const std::string text = transformer(folder.write("text", some_text()));
+  for (const std::string& config : {text, image_net}) {
+    for (const std::string microbatches : {"1", "2"}) {
+      for (const std::string clip : {"optimizer.clip_by_global_norm=0.05", "train.ema={decay: 0.9}"}) {
+        INFO((config == text ? "transformer, " : "images, ") << microbatches << " microbatches, " << clip);
+        const Options beside{"data.microbatches=" + microbatches, clip};
+        Options whole = on_axes(2, 1), divided{"mesh.axes={model: 2}", "parallelism.tensor={axis: model}"};
+        whole.insert(whole.end(), beside.begin(), beside.end());
+        divided.insert(divided.end(), beside.begin(), beside.end());
+        check_same_training(train_setup(setup_of_text(config, divided)), train_setup(setup_of_text(config, whole)),
+                            {5e-5, 5e-5});
+      }
+    }
+  }
+}
+
 TEST_CASE("ten steps of adam with divided layers are those with whole layers", "[train]") {
   const TemporaryFolder folder;
   const std::string text = transformer(folder.write("text", some_text()));

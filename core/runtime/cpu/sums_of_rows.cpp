@@ -37,14 +37,20 @@ class Completing {
   void find_whole_views(std::map<std::int32_t, int>& whole_reads) {
     const Uses uses(program_);
     std::vector<const Equation*> views;
-    for_each_equation(program_.equations, [&](const Equation& equation) {
-      if (equation.op.rules().view && equation.results.size() == 1) views.push_back(&equation);
-    });
+    std::set<std::int32_t> computed;  // where add_sums() can put a sum
+    const auto look_into = [&](const auto& self, const std::vector<Equation>& equations) -> void {
+      for (const Equation& equation : equations) {
+        if (equation.op.is_loop() && communicates(equation)) self(self, equation.regions.front().equations);
+        if (equation.op.rules().view && equation.results.size() == 1) views.push_back(&equation);
+        for (const Value result : equation.results) computed.insert(result.id);
+      }
+    };
+    look_into(look_into, program_.equations);
     for (auto view = views.rbegin(); view != views.rend(); ++view) {
       const Value result = (*view)->results.front(), operand = (*view)->operands.front();
       const auto reads = whole_reads.find(result.id);
       if (reads == whole_reads.end() || reads->second != uses.of(result)) continue;
-      if (rows_.of(operand) != RowKind::partial) continue;
+      if (rows_.of(operand) != RowKind::partial || !computed.contains(operand.id)) continue;
       whole_reads.erase(reads);
       ++whole_reads[operand.id];
       whole_views_.insert(result.id);
