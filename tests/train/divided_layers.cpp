@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/session_run.h"
+#include "tests/slice.h"
 
 namespace pmaptrain::testing {
 namespace {
@@ -100,7 +101,9 @@ void check_gradients(const run::Tensors& found, const run::Tensors& expected, do
 TEST_CASE("gradients of layers that devices divide are those of whole layers", "[train]") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", some_text());
+  test::Slice slice(test::slices_with_sanitizer(4));
   for (const DividedNetwork& network : divided_networks(text)) {
+    if (!slice.takes()) continue;
     const std::string config = network.text + divided_sgd;
     const Trained whole = train_setup(setup_of_text(config, on_axes(1, 1)));
     for (const int devices : {2, 4}) {
@@ -118,7 +121,9 @@ TEST_CASE("gradients of layers that devices divide are those of whole layers", "
 TEST_CASE("gradients of layers that devices divide are those of whole layers in mixed precision", "[train]") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", some_text());
+  test::Slice slice(test::slices_with_sanitizer(4));
   for (const DividedNetwork& network : divided_networks(text)) {
+    if (!slice.takes()) continue;
     INFO(network.name);
     const std::string config = network.text + divided_sgd;
     const std::string mixed = "precision=mixed_bfloat16";
