@@ -10,6 +10,7 @@
 #include "core/setup/plan.h"
 #include "core/train/resources.h"
 #include "tests/catch.h"
+#include "tests/slice.h"
 
 using namespace pmaptrain;
 using report::DeviceFigures;
@@ -63,11 +64,12 @@ TEST_CASE("what is estimated of a division is near what is planned of it", "[rep
   const data::Source source = input::open(spec.data, spec.seed, 1);
   report::DivisionPlanner planner(spec, source);
   std::vector<Division> divisions;
+  test::Slice slice(test::slices_with_sanitizer(4));
   for (const std::int64_t model : {1, 2, 4}) {
     for (const std::int64_t shards : {1, 2, 4, 16}) {
       if (shards * model > 16) continue;
       for (int stage = shards > 1 ? 1 : 0; stage <= (shards > 1 ? 3 : 0); ++stage) {
-        divisions.push_back({{16 / model / shards, shards, model}, stage});
+        if (slice.takes()) divisions.push_back({{16 / model / shards, shards, model}, stage});
       }
     }
   }
@@ -132,8 +134,8 @@ TEST_CASE("plans count what is sent within a host and between hosts", "[report]"
   const report::ComparedDivision& by_data = of(plans, {{8, 1, 1}, 0});
   CHECK(by_data.within_host == Approx(by_data.sent[0] / 2));
   CHECK(by_data.between_hosts == Approx(by_data.sent[0] / 2));
-  const report::ComparedDivision& alone = of(plans_of(narrow, 8, 8), {{8, 1, 1}, 0});
-  CHECK(alone.between_hosts == 0);
+  const Plans on_one_host = plans_of(narrow, 8, 8);
+  CHECK(of(on_one_host, {{8, 1, 1}, 0}).between_hosts == 0);
 }
 
 TEST_CASE("plans leave out what does not divide, and say why", "[report]") {
