@@ -181,6 +181,7 @@ TEST_CASE("a division that does not fit comes after those that do, and without a
   CHECK(text.find("planned, too large\n") != std::string::npos);
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // with it minutes, for what the narrow model covers
 TEST_CASE("the shape of a model of 70 billion parameters is planned from few programs", "[report]") {
   const Plans plans = plans_of({}, 64);
   CHECK(plans.divisions.size() == 70);
@@ -203,6 +204,7 @@ TEST_CASE("the shape of a model of 70 billion parameters is planned from few pro
   CHECK(of(plans, {{8, 1, 8}, 0}).figures.duplicated_flops > 0);
   CHECK(whole.figures.duplicated_flops == 0);
 }
+#endif
 
 TEST_CASE("plans are those of one model, without an ensemble", "[report]") {
   CHECK_THROWS_WITH(
