@@ -4,14 +4,14 @@
 
 namespace pmaptrain::equations {
 
-Value position_along(Builder& b, AxisSet axes) {
+Value offset_along(Builder& b, AxisSet axes, std::int64_t own) {
   Value position = b.constant(DType::i32, 0.0);
   for (int axis = 0; axis < static_cast<int>(b.mesh().axes().size()); ++axis) {
     if (!axes.contains(axis)) continue;
     const Value coordinate = b.emit(ops::AxisIndex{AxisSet::of(axis)}, std::span<const Value>());
     position = add(b, mul(b, position, static_cast<double>(b.mesh().size(axis))), coordinate);
   }
-  return position;
+  return mul(b, position, static_cast<double>(own));
 }
 
 Value varied_along(Builder& b, Value x, AxisSet axes) {
@@ -25,20 +25,13 @@ Value summed_along(Builder& b, Value part, AxisSet axes) {
   return b.emit(ops::Psum{axes}, {part});
 }
 
-Value gathered_along(Builder& b, Value part, AxisSet axes, std::int64_t dim, std::int64_t count) {
-  const Value whole = b.emit(ops::AllGatherInvariant{axes, dim}, {part});
+Value gathered_along(Builder& b, Value part, AxisSet axes, std::int64_t count) {
+  const std::int64_t last = std::ssize(b.type(part).shape) - 1;
+  const Value whole = b.emit(ops::AllGatherInvariant{axes, last}, {part});
   Shape limits = b.type(whole).shape;
-  if (limits[static_cast<std::size_t>(dim)] == count) return whole;
-  limits[static_cast<std::size_t>(dim)] = count;
+  if (limits.back() == count) return whole;
+  limits.back() = count;
   return b.emit(ops::Slice{Shape(limits.size(), 0), limits}, {whole});
-}
-
-Value is_within(Builder& b, const Shape& part, AxisSet axes, std::int64_t count) {
-  const std::int64_t own = part.back();
-  const Value first = mul(b, position_along(b, axes), static_cast<double>(own));
-  const Value column = add(b, b.emit(ops::Iota{DType::i32, {own}, 0}, {}), first);
-  const Value within = b.emit(ops::Lt{}, {column, scalar_like(b, column, static_cast<double>(count))});
-  return broadcast_along(b, within, part, std::ssize(part) - 1);
 }
 
 }  // namespace pmaptrain::equations

@@ -415,8 +415,7 @@ inline Value attend(const Attention& attention, const LayerCall& of_layer, Value
       for (const Value operand : dropout_operands(call, scale)) operands.push_back(operand);
       offset = !divided.empty();
       if (offset) {
-        const std::int64_t of_heads = heads.queries * type.shape[1] * type.shape[1];
-        operands.push_back(mul(b, position_along(b, divided), static_cast<double>(of_heads)));
+        operands.push_back(offset_along(b, divided, heads.queries * type.shape[1] * type.shape[1]));
       }
     }
     const std::optional<Value> lengths = call.lengths();

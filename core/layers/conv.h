@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/equations/arithmetic.h"
-#include "core/equations/division.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
 #include "core/layers/rows.h"
@@ -114,20 +113,16 @@ struct Conv {
       x = call.inside_or(x, 0);
       const DType dtype = b.type(x).dtype;
       const bool is_term = call.node.division == Division::rows;
+      const std::optional<Value> bias = call.parameters.size() > 1 ? std::optional(call.parameters[1]) : std::nullopt;
       std::vector<Value> operands{x, cast(b, call.parameters[0], dtype)};
-      if (call.parameters.size() > 1 && !is_term) operands.push_back(call.parameters[1]);
+      if (bias && !is_term) operands.push_back(*bias);
       if (of_positions) {
         operands[0] = with_height(b, x, 1);
         operands[1] = with_height(b, operands[1], 0);
       }
       Value y = b.emit(op, operands);
       if (of_positions) y = without_height(b, y);
-      if (!is_term) return y;
-      y = summed_along(b, y, call.node.division_axes);
-      if (call.parameters.size() > 1) {
-        y = add(b, y, over_channels(b, cast(b, call.parameters[1], b.type(y).dtype), b.type(y).shape));
-      }
-      return cast(b, y, dtype);
+      return is_term ? sum_of_terms(b, y, call.node.division_axes, bias, dtype) : y;
     };
     return layer;
   }

@@ -37,7 +37,7 @@ inline Value dropped(Builder& b, Value x, Value key, Value rows, Value rate, Val
       draw.strides.insert(draw.strides.begin(), stride);
       stride *= i + 1 == draw.shape.size() ? draw.shape[i] * b.mesh().group_size(divided) : draw.shape[i];
     }
-    operands.push_back(mul(b, position_along(b, divided), static_cast<double>(draw.shape.back())));
+    operands.push_back(offset_along(b, divided, draw.shape.back()));
   }
   const Value uniform = b.emit(draw, operands);
   const Value keep = b.emit(ops::Ge{}, {uniform, rate});

@@ -68,7 +68,7 @@ struct Embedding {
       if (!divided.empty()) {
         // Tokens of other devices are outside, and their rows zeros.
         const std::int64_t own = call.b.type(call.parameters[0]).shape.front();
-        x = sub(call.b, x, mul(call.b, position_along(call.b, divided), static_cast<double>(own)));
+        x = sub(call.b, x, offset_along(call.b, divided, own));
       }
       Value rows = call.b.emit(ops::Gather{}, {call.parameters[0], x});
       if (!divided.empty()) rows = summed_along(call.b, rows, divided);

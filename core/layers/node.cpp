@@ -177,8 +177,7 @@ Value apply(Builder& b, const Node& node, const Forward& forward, Value x) {
   const Value y = node.apply(call, x);
   check_is_sum(b, node, y);
   if (!node.gathers_output) return y;
-  const std::int64_t last = std::ssize(b.type(y).shape) - 1;
-  return gathered_along(b, y, node.division_axes, last, node.output.back());
+  return gathered_along(b, y, node.division_axes, node.output.back());
 }
 
 Value apply_in_order(Builder& b, std::span<const Node> nodes, const Forward& forward, Value x) {

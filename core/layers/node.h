@@ -32,7 +32,7 @@ enum class Division : std::uint8_t {
 // What of a layer may be divided: plan() says.
 struct Divisible {
   bool columns = false, rows = false, keeps = false, inside = false;
-  // Of `inside`: what is divided evenly, and its name; 0: any number, of which the last devices have padding.
+  // Of `inside`: how many units are divided evenly, and their name. 0: any number; the last devices have padding.
   std::int64_t units = 0;
   std::string_view unit = "features";
   std::int64_t shared_units = 0;  // kv_heads, which may also be fewer than devices
@@ -288,7 +288,7 @@ struct LayerInput {
     made.may_be_rounded = true;
     return made;
   }
-  // The same, of which devices may divide these dimensions.
+  // The parameter with the dimensions that devices may divide.
   static Parameter divisible(Parameter of, Cut cut) {
     of.cut = cut;
     return of;

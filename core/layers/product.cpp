@@ -2,7 +2,6 @@
 
 #include <cassert>
 
-#include "core/equations/division.h"
 #include "core/layers/dropout.h"
 #include "core/layers/rows.h"
 
@@ -46,10 +45,7 @@ Value product(const LayerCall& call, Value x, std::size_t kernel, std::optional<
     const Value low = b.emit(ops::Matmul{}, {dropped_for(adapter, call, x, summed), a});
     y = add(b, y, b.emit(ops::Matmul{}, {mul(b, low, adapter.scale), other}));
   }
-  if (summed.empty()) return y;
-  y = summed_along(b, y, summed);
-  if (bias) y = add(b, y, over_channels(b, cast(b, *bias, b.type(y).dtype), b.type(y).shape));
-  return cast(b, y, dtype);
+  return summed.empty() ? y : sum_of_terms(b, y, summed, bias, dtype);
 }
 
 }  // namespace pmaptrain::layers

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/equations/arithmetic.h"
+#include "core/equations/division.h"
 #include "core/layers/lengths.h"
 
 namespace pmaptrain::layers {
@@ -39,6 +40,12 @@ Value product_of_rows(Builder& b, Value x, Value kernel, Shape matrix, std::opti
   if (!bias) return b.emit(ops::Matmul{}, {x, kernel});
   if (b.type(*bias).shape.size() > 1) bias = b.emit(ops::Reshape{{columns}}, {*bias});
   return b.emit(ops::Matmul{}, {x, kernel, *bias});
+}
+
+Value sum_of_terms(Builder& b, Value term, AxisSet axes, std::optional<Value> bias, DType dtype) {
+  Value sum = summed_along(b, term, axes);
+  if (bias) sum = add(b, sum, over_channels(b, cast(b, *bias, b.type(sum).dtype), b.type(sum).shape));
+  return cast(b, sum, dtype);
 }
 
 Value at_position(Builder& b, Value x, std::int64_t position) {

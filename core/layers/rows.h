@@ -17,6 +17,9 @@ using namespace equations;
 // cast to the type of x.
 Value product_of_rows(Builder& b, Value x, Value kernel, Shape matrix, std::optional<Value> bias);
 
+// The sum of the terms [..., n] that devices along `axes` have, plus the bias [n] before the sum is rounded to `dtype`.
+Value sum_of_terms(Builder& b, Value term, AxisSet axes, std::optional<Value> bias, DType dtype);
+
 // x [B, T, ...] at one position: [B, ...].
 Value at_position(Builder& b, Value x, std::int64_t position);
 

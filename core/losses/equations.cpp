@@ -24,23 +24,22 @@ class Part {
   Part(Builder& b, Value output, const Classes& classes)
       : b_(b), shape_(b.type(output).shape), last_(shape_.size() - 1), axes_(classes.axes) {
     const std::int64_t own = shape_.back();
-    first_ = mul(b, position_along(b, axes_), static_cast<double>(own));
-    if (own * b.mesh().group_size(axes_) != classes.count) within_ = is_within(b, shape_, axes_, classes.count);
+    first_ = offset_along(b, axes_, own);
+    if (own * b.mesh().group_size(axes_) == classes.count) return;
+    const Value count = b.constant(DType::i32, static_cast<double>(classes.count));
+    within_ = over_rows(b.emit(ops::Lt{}, {own_numbers(), count}));
   }
 
   // `values` with `otherwise` at the padding.
   Value within_or(Value values, double otherwise) const {
     return within_ ? select(b_, *within_, values, scalar_like(b_, values, otherwise)) : values;
   }
-  // Numbers of classes as those of the part; others are outside.
+  // The number among all classes of each that is numbered within the part.
   Value of_all(Value own) const { return add(b_, own, first_); }
   // Which class is the label [B...] of its row, if it is one of this part.
   Value is_label(Value labels) const { return b_.emit(ops::Eq{}, {numbers(), over_classes(labels)}); }
   // The number of each class, i32 of the shape.
-  Value numbers() const {
-    const Value own = b_.emit(ops::Iota{DType::i32, {shape_.back()}, 0}, {});
-    return broadcast_along(b_, of_all(own), shape_, static_cast<std::int64_t>(last_));
-  }
+  Value numbers() const { return over_rows(own_numbers()); }
   // [B...] repeated over the classes.
   Value over_classes(Value values) const { return b_.emit(ops::Broadcast{shape_, dims_before(last_)}, {values}); }
   Value largest(Value values) const { return b_.emit(ops::ReduceMax{{std::ssize(shape_) - 1}}, {values}); }
@@ -50,6 +49,11 @@ class Part {
   AxisSet axes() const { return axes_; }
 
  private:
+  // i32[own]
+  Value own_numbers() const { return of_all(b_.emit(ops::Iota{DType::i32, {shape_.back()}, 0}, {})); }
+  // A value for each class repeated over the rows.
+  Value over_rows(Value each) const { return broadcast_along(b_, each, shape_, static_cast<std::int64_t>(last_)); }
+
   Builder& b_;
   Shape shape_;
   std::size_t last_;

@@ -58,7 +58,7 @@ class LossRules {
   virtual const ClassWeights* positive_weights() const = 0;
   // Examples, or positions of a sequence, with this label do not count.
   virtual std::optional<std::int64_t> ignored_label() const = 0;
-  // Whether losses() also takes logits of which devices have some classes each (Classes).
+  // Whether losses() also takes divided logits, where each device has some of the classes (Classes).
   virtual bool takes_parts_of_classes() const = 0;
 };
 

@@ -146,7 +146,7 @@ namespace {
 
 Value with_all_classes(Builder& b, Value output, const Classes& classes) {
   if (!classes.are_divided(b, output)) return output;
-  return gathered_along(b, output, classes.axes, std::ssize(b.type(output).shape) - 1, classes.count);
+  return gathered_along(b, output, classes.axes, classes.count);
 }
 
 }  // namespace

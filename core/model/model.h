@@ -104,9 +104,9 @@ Model make_model(const Options& options, const Field& input, const Field& target
 
 class Gathers;
 
-// Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype, of which devices along
-// Objective::output_axes have some classes each; losses::whole_outputs makes all of them. `gathers` fills in
-// forward.parameters before layers read them; null: all are there.
+// Appends the forward pass: normalisation and layers. Returns [B, output...] with Model::dtype. Where devices along
+// Objective::output_axes divide the last layer, it returns a device's part of the classes, and losses::whole_outputs
+// makes all of them. `gathers` fills in forward.parameters before layers read them; null: all are there.
 Value apply(Builder& b, const Model& model, const Forward& forward, Gathers* gathers = nullptr);
 
 // The parts of all measures of a step: the loss, the parts of the metrics and, if examples have weights, "weight".

@@ -74,8 +74,7 @@ Program features_program(const Model& model, const Mesh& mesh, AxisSet axes, std
       const Value y = own(call, x);
       features = y;
       if (call.node.division == Division::columns || call.node.division == Division::keeps) {
-        features = gathered_along(call.b, y, call.node.division_axes, std::ssize(call.b.type(y).shape) - 1,
-                                  call.node.output.back());
+        features = gathered_along(call.b, y, call.node.division_axes, call.node.output.back());
       }
       const std::optional<Lengths>& lengths = call.node.lengths;
       if (lengths && call.forward.lengths) {

@@ -26,7 +26,7 @@ TableRows::TableRows(Builder& b, const model::Model& model, const model::Bucket&
   if (sharding.state.empty()) return;
   const std::int64_t rows = model::elements_of(model, bucket, sharding, b.mesh()) / features_;
   const std::int64_t own = rows / b.mesh().group_size(sharding.state);
-  const Value begin = equations::mul(b, equations::position_along(b, sharding.state), static_cast<double>(own));
+  const Value begin = equations::offset_along(b, sharding.state, own);
   const Value is_row =
       b.emit(ops::Lt{}, {named_, equations::scalar_like(b, named_, static_cast<double>(table.front()))});
   const Value shifted = equations::sub(b, named_, begin);
