@@ -30,9 +30,10 @@ class KernelInF32 final : public CpuKernel {
  public:
   KernelInF32(const CpuRequest& request, std::unique_ptr<CpuKernel> kernel) : kernel_(std::move(kernel)) {
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
-      add(operands_, request.operands[i], request.stacked[i] ? request.devices : 1);
+      const bool copied = is_bf16(request.operands[i]) && request.packed != i;
+      add(operands_, request.operands[i], request.stacked[i] ? request.devices : 1, copied);
     }
-    for (const Type& result : request.results) add(results_, result, request.devices);
+    for (const Type& result : request.results) add(results_, result, request.devices, is_bf16(result));
     operand_pointers_.resize(operands_.size());
     result_pointers_.resize(results_.size());
   }
@@ -68,8 +69,8 @@ class KernelInF32 final : public CpuKernel {
     std::size_t offset = 0;  // offset of the copy in the scratch memory
   };
 
-  void add(std::vector<Argument>& arguments, const Type& type, std::int64_t devices) {
-    Argument argument{is_bf16(type), static_cast<std::size_t>(numel(type) * devices), copies_};
+  void add(std::vector<Argument>& arguments, const Type& type, std::int64_t devices, bool copied) {
+    Argument argument{copied, static_cast<std::size_t>(numel(type) * devices), copies_};
     if (argument.copied) copies_ += round_up(argument.elements * sizeof(float), 64);
     arguments.push_back(argument);
   }
@@ -85,15 +86,48 @@ class KernelInF32 final : public CpuKernel {
   std::size_t copies_ = 0;  // bytes
 };
 
+class PreparationInF32 final : public CpuPreparation {
+ public:
+  PreparationInF32(const Type& operand, std::unique_ptr<CpuPreparation> preparation)
+      : preparation_(std::move(preparation)), elements_(static_cast<std::size_t>(numel(operand))) {}
+
+  std::size_t bytes() const override { return preparation_->bytes(); }
+  std::size_t scratch_bytes() const override { return copy() + preparation_->scratch_bytes(); }
+  std::string layout() const override { return preparation_->layout() + " from bf16"; }
+  void run(const std::byte* from, std::byte* to, std::byte* scratch) override {
+    to_f32(elements_, reinterpret_cast<const bf16*>(from), reinterpret_cast<float*>(scratch));
+    preparation_->run(scratch, to, scratch + copy());
+  }
+
+ private:
+  std::size_t copy() const { return round_up(elements_ * sizeof(float), 64); }
+
+  std::unique_ptr<CpuPreparation> preparation_;
+  std::size_t elements_;
+};
+
+// A request for the same work on f32. The types have to outlive it.
+CpuRequest wide_request(const CpuRequest& request, const std::vector<Type>& operands,
+                        const std::vector<Type>& results) {
+  CpuRequest wide = request;
+  wide.operands = operands;
+  wide.results = results;
+  wide.shared = {};
+  return wide;
+}
+
 }  // namespace
 
-bool has_bf16_instructions() {
+bool multiplies_bf16_faster() {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
   return false;
 #else
   // The value of an instruction set is a bit mask, which includes the bits of earlier instruction sets.
-  constexpr unsigned needed = dnnl_cpu_isa_avx512_core_bf16;
-  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & needed) == needed;
+  const auto includes = [has = static_cast<unsigned>(dnnl_get_effective_cpu_isa())](unsigned needed) {
+    return (has & needed) == needed;
+  };
+  return includes(dnnl_cpu_isa_avx512_core_amx) ||
+         (includes(dnnl_cpu_isa_avx512_core_bf16) && !__builtin_cpu_is("intel"));
 #endif
 }
 
@@ -150,11 +184,16 @@ void call_in_f32(const ReferenceCall& call, const std::function<void(const Refer
 std::unique_ptr<CpuKernel> make_kernel_in_f32(
     const CpuRequest& request, const std::function<std::unique_ptr<CpuKernel>(const CpuRequest&)>& make) {
   const std::vector<Type> operands = in_f32(request.operands), results = in_f32(request.results);
-  CpuRequest wide = request;
-  wide.operands = operands;
-  wide.results = results;
-  wide.shared = {};
-  return std::make_unique<KernelInF32>(request, make(wide));
+  return std::make_unique<KernelInF32>(request, make(wide_request(request, operands, results)));
+}
+
+std::unique_ptr<CpuPreparation> make_preparation_in_f32(
+    const CpuRequest& request, const std::function<std::unique_ptr<CpuPreparation>(const CpuRequest&)>& make) {
+  const std::vector<Type> operands = in_f32(request.operands), results = in_f32(request.results);
+  auto preparation = make(wide_request(request, operands, results));
+  const Type& packed = request.operands[*request.packed];
+  if (!preparation || !is_bf16(packed)) return preparation;
+  return std::make_unique<PreparationInF32>(packed, std::move(preparation));
 }
 
 }  // namespace pmaptrain

@@ -164,8 +164,11 @@ std::unique_ptr<CpuKernel> make_cpu_kernel(const Op& op, const CpuRequest& reque
 std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest& request, KernelChoice choice) {
   const KernelRules& rules = kernels_of(op);
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
-  if (rules.in_f32 && !rules.cpu_takes_bf16 && has_bf16(request)) return nullptr;
-  if (choice == KernelChoice::best && rules.prepare != nullptr) return rules.prepare(op.data(), request);
+  if (choice != KernelChoice::best || rules.prepare == nullptr) return nullptr;
+  if (rules.in_f32 && has_bf16(request) && !(rules.cpu_takes_bf16 && rules.cpu(op.data(), request))) {
+    return make_preparation_in_f32(request, [&](const CpuRequest& wide) { return rules.prepare(op.data(), wide); });
+  }
+  return rules.prepare(op.data(), request);
 #else
   (void)rules, (void)request, (void)choice;
 #endif

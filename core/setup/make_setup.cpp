@@ -67,17 +67,19 @@ void check_selection(Setup& setup) {
   if (!found.empty() && !found.front().warning.empty()) setup.warnings.push_back(found.front().warning);
 }
 
-// A warning about mixed precision on a CPU without bf16 instructions; empty if the CPU has them or needs none.
+// A warning about mixed precision on a CPU without fast instructions for bf16; empty if the CPU has them or needs none.
 std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model& model) {
   const std::vector<const model::Node*> layers = model.nodes();
   const bool mixed =
       std::any_of(layers.begin(), layers.end(), [](const model::Node* layer) { return layer->compute == DType::bf16; });
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
   const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
-  if (!mixed || !on_cpu || has_bf16_instructions()) return "";
-  return "precision: mixed_bfloat16 is slower than float32 here: this CPU has no instructions for bfloat16 "
-         "(AVX512_BF16 or AMX), or ONEDNN_MAX_CPU_ISA hides them, so convolutions and matrix products convert their "
-         "operands to float32 and compute in that; precision: float32 avoids it, and results differ by roundings alone";
+  if (!mixed || !on_cpu || multiplies_bf16_faster()) return "";
+  return "precision: mixed_bfloat16 takes less memory but more time than float32 here: this CPU has no fast "
+         "instructions for bfloat16 (AMX, or AVX512_BF16 of AMD), or ONEDNN_MAX_CPU_ISA hides them, so convolutions "
+         "and "
+         "matrix products convert their operands to float32 and compute in that; precision: float32 avoids it, and "
+         "results differ by roundings alone";
 }
 
 std::vector<Member> make_members(const Setup& setup, std::span<const std::int64_t> schedule_began) {

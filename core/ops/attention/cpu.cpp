@@ -20,11 +20,6 @@ std::unique_ptr<CpuKernel> AttentionGrad::cpu(const CpuRequest&) const { return 
 
 namespace {
 
-void copy_row(std::size_t n, const float* from, float* to) { std::copy_n(from, n, to); }
-void copy_row(std::size_t n, const bf16* from, float* to) { to_f32(n, from, to); }
-void store_row(std::size_t n, const float* from, float* to) { std::copy_n(from, n, to); }
-void store_row(std::size_t n, const float* from, bf16* to) { to_bf16(n, from, to); }
-
 // The rows of one head in an array [B,positions,heads,D], from the first one on.
 template <class T>
 struct HeadRows {
@@ -109,15 +104,11 @@ class AttentionKernel : public CpuKernel {
   }
 
   void load(HeadRows<const T> rows, float* to) const {
-    for (std::size_t i = 0; i < rows.count; ++i, to += head_.row) {
-      copy_row(head_.width, rows.at + i * rows.stride, to);
-      std::fill(to + head_.width, to + head_.row, 0.0F);
-    }
+    if (head_.width < head_.row) std::fill_n(to, rows.count * head_.row, 0.0F);
+    copy_rows(rows.count, head_.width, rows.at, rows.stride, to, head_.row);
   }
   void store(const float* from, HeadRows<T> rows) const {
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      store_row(head_.width, from + i * head_.row, rows.at + i * rows.stride);
-    }
+    copy_rows(rows.count, head_.width, from, head_.row, rows.at, rows.stride);
   }
   // Blocks of keys as columns, from all rows.
   void transpose(const float* rows, float* columns) const {

@@ -104,7 +104,7 @@ struct Library {
 // Whether the library is faster than plain loops. The decision depends on the shapes of one device only, so results do
 // not depend on how many devices share a call.
 bool worthwhile(const CpuRequest& request, const ConvGeometry& g) {
-  const bool known = is_f32(request) || (request.operands[0].dtype == DType::bf16 && has_bf16_instructions());
+  const bool known = is_f32(request) || (request.operands[0].dtype == DType::bf16 && multiplies_bf16_faster());
   return known && g.flops() >= least_operations;
 }
 

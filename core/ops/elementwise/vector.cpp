@@ -119,14 +119,6 @@ bool has_widest_vectors() {
 }
 #endif
 
-template <class T>
-void repeat(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
-  using Any = typename Bits<T>::Any;
-  const T value = *reinterpret_cast<const Any*>(a);
-  Any* const to = reinterpret_cast<Any*>(out);
-  for (std::size_t i = 0; i < n; ++i) to[i] = value;
-}
-
 template <std::size_t Size>
 void copy(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
   std::memmove(out, a, n * Size);
@@ -333,7 +325,8 @@ VectorFunction find_scalar_function(const Op& op, DType operand) {
 }
 
 VectorFunction find_copy(DType dtype, bool scalar) {
-  return dispatch_words(dtype, [&]<class T>() { return scalar ? &repeat<T> : &copy<sizeof(T)>; });
+  if (scalar) return ask_the_widest([&](auto loops) { return loops.repeat(dtype); });
+  return dispatch_words(dtype, []<class T>() -> VectorFunction { return &copy<sizeof(T)>; });
 }
 
 }  // namespace pmaptrain::ops

@@ -178,7 +178,10 @@ class Compiler {
     const int from = node(equation.operands.front());
     const std::size_t param = at(from).index;
     if (at(from).scalar || at(from).kind != Node::Kind::operand || is_full(param)) return from;
-    Instruction instruction{.kind = Instruction::Kind::spread, .in = {from, -1, -1}, .spread = local_spread(broadcast)};
+    Instruction instruction{.kind = Instruction::Kind::spread,
+                            .function = find_copy(at(from).dtype, true),
+                            .in = {from, -1, -1},
+                            .spread = local_spread(broadcast)};
     if (code_.passes == 1 && request_.stacked[param]) instruction.spread.size *= request_.devices;
     instruction.out = add_register(at(from).dtype, false);
     code_.instructions.push_back(instruction);
@@ -329,32 +332,24 @@ class Compiler {
   int yields_ = 0;
 };
 
-// Expands elements [first, first + count) of a repeated operand.
-template <class T>
-void expand(const std::byte* from, const Spread& spread, std::int64_t first, std::int64_t count, std::byte* out) {
-  using Any = typename Bits<T>::Any;
-  const Any* const vector = reinterpret_cast<const Any*>(from);
-  Any* to = reinterpret_cast<Any*>(out);
-  std::int64_t at = first / spread.inner % spread.size;
-  if (spread.inner == 1) {
-    while (count > 0) {
-      const std::int64_t run = std::min(count, spread.size - at);
-      std::memcpy(to, vector + at, static_cast<std::size_t>(run) * sizeof(T));
-      to += run;
-      count -= run;
-      at = 0;
-    }
-    return;
-  }
-  std::int64_t run = spread.inner - first % spread.inner;
+// Expands elements [first, first + count) of a repeated operand, whose elements have `size` bytes. `repeat` is the
+// find_copy() of their type.
+void expand(const std::byte* from, const Spread& spread, std::size_t size, VectorFunction repeat, std::int64_t first,
+            std::int64_t count, std::byte* to) {
+  std::int64_t at = first / spread.inner % spread.size, left = spread.inner - first % spread.inner;
   while (count > 0) {
-    run = std::min(run, count);
-    const T value = vector[at];
-    for (std::int64_t i = 0; i < run; ++i) to[i] = value;
-    to += run;
+    const bool runs = spread.inner == 1;  // of elements that follow one another
+    const std::int64_t run = std::min(count, runs ? spread.size - at : left);
+    const std::byte* const element = from + static_cast<std::size_t>(at) * size;
+    if (runs) {
+      std::memcpy(to, element, static_cast<std::size_t>(run) * size);
+    } else {
+      repeat(element, nullptr, nullptr, to, static_cast<std::size_t>(run));
+    }
+    to += static_cast<std::size_t>(run) * size;
     count -= run;
-    at = at + 1 == spread.size ? 0 : at + 1;
-    run = spread.inner;
+    at = runs || at + 1 == spread.size ? 0 : at + 1;
+    left = spread.inner;
   }
 }
 
@@ -441,8 +436,8 @@ class FusedKernel final : public CpuKernel {
         instruction.function(pointer(in[0]), pointer(in[1]), pointer(in[2]), out, static_cast<std::size_t>(count));
         return;
       case Instruction::Kind::spread:
-        return dispatch_words(code_.nodes[static_cast<std::size_t>(instruction.out)].dtype,
-                              [&]<class T>() { expand<T>(pointer(in[0]), instruction.spread, first, count, out); });
+        return expand(pointer(in[0]), instruction.spread, code_.nodes[static_cast<std::size_t>(instruction.out)].size(),
+                      instruction.function, first, count, out);
       case Instruction::Kind::reference: break;
     }
     ReferenceInstruction& reference = code_.references[instruction.reference];

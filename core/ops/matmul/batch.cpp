@@ -102,7 +102,7 @@ std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest&) const { return nu
 std::unique_ptr<CpuKernel> BatchMatmul::cpu(const CpuRequest& request) const {
   Sizes s = sizes_of(request.operands[0].shape, request.operands[1].shape, transpose_a, transpose_b);
   const DType dtype = request.operands[0].dtype;
-  if (dtype != DType::f32 && !(dtype == DType::bf16 && has_bf16_instructions())) return nullptr;
+  if (dtype != DType::f32 && !(dtype == DType::bf16 && multiplies_bf16_faster())) return nullptr;
   if (s.batch * s.m * s.n * s.k < least_products) return nullptr;
   // The products of several devices form one batch, because products of a batch are independent.
   const bool merged = request.stacked[0] && request.stacked[1];

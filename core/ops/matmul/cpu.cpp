@@ -37,7 +37,11 @@ struct Product {
     with_bias = request.operands.size() == 3;
     dtype = a.dtype;
     result_dtype = c.dtype;
-    const std::int64_t columns = request.columns ? request.columns->of : n;
+    const auto columns_of = [&](std::size_t operand, std::int64_t count) {
+      return request.columns && request.columns->operand == operand ? request.columns->of : count;
+    };
+    const std::int64_t columns = columns_of(1, n);
+    if (op.transpose_a) a_columns = columns_of(0, m);
     b_plain = onednn::strided_desc(name, dtype, {k, n}, op.transpose_b ? Shape{1, k} : Shape{columns, 1});
     b = request.packed ? onednn::any_layout_desc(name, dtype, {k, n}) : nullptr;
     if (with_bias) bias = onednn::strided_desc(name, request.operands[2].dtype, {1, n}, {n, 1});
@@ -55,7 +59,7 @@ struct Product {
   }
 
   onednn::MemoryDesc a_of(const Matmul& op, std::int64_t count) const {
-    return onednn::strided_desc(name, dtype, {count, k}, op.transpose_a ? Shape{1, count} : Shape{k, 1});
+    return onednn::strided_desc(name, dtype, {count, k}, op.transpose_a ? Shape{1, a_columns} : Shape{k, 1});
   }
   onednn::MemoryDesc c_of(std::int64_t count) const {
     return onednn::strided_desc(name, result_dtype, {count, n}, {n, 1});
@@ -72,6 +76,7 @@ struct Product {
 
   std::string_view name;
   std::int64_t rows = 0, n = 0, k = 0;
+  std::int64_t a_columns = 0;  // of the matrix that a transposed a is in
   DType dtype, result_dtype;
   bool with_bias = false, merged = false, relu_apart = false;
   onednn::MemoryDesc b_plain, b, bias;  // b: null for the plain layout; bias: null if there is none
@@ -79,8 +84,20 @@ struct Product {
 };
 
 bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
-  const bool known = a.dtype == DType::f32 || (a.dtype == DType::bf16 && has_bf16_instructions());
+  const bool known = a.dtype == DType::f32 || (a.dtype == DType::bf16 && multiplies_bf16_faster());
   return known && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
+}
+
+// Whether the library multiplies columns of a wider matrix where they are. For f32 it uses its GEMM for them, which
+// takes longer than a copy and the product of that, of b where it has many rows, of a transposed a where a is much
+// wider than the result. For bf16 a copy of columns of a is always faster. (Measured.)
+bool takes_columns(const Matmul& op, const CpuRequest& request) {
+  constexpr std::int64_t most_rows = 1024;
+  if (op.transpose_b || request.devices != 1) return false;
+  const bool is_f32 = request.operands[0].dtype == DType::f32;
+  const std::int64_t rows = request.operands[1].shape[0], columns = request.results[0].shape[1];
+  if (request.columns->operand == 1) return !is_f32 || rows <= most_rows;
+  return is_f32 && request.columns->of <= 2 * columns;
 }
 
 // From this number of rows on, transposing b in each call costs less than packing it once for all calls (measured).
@@ -104,8 +121,7 @@ std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& given) const {
 std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& given) const {
   const MatmulTypes matrices = as_matrices(*this, given.operands, given.results);
   const CpuRequest request = request_for(matrices, given);
-  // The library reads columns of b where they are; those of a transposed a it reads slower than a copy (measured).
-  if (request.columns && (request.columns->operand != 1 || transpose_b || request.devices != 1)) return nullptr;
+  if (request.columns && !takes_columns(*this, request)) return nullptr;
   if (!request.columns) {
     if (auto narrow = make_narrow_kernel(*this, request)) return narrow;
   }
