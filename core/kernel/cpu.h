@@ -24,6 +24,8 @@ struct CpuRequest {
   std::vector<bool> stacked;  // by operand
   // The operand, if any, that is passed in the layout that the op's CpuPreparation for this request has packed it into.
   std::optional<std::size_t> packed = {};
+  // For a CpuPreparation: the element type of the operand that it packs, if it also converts that to the type above.
+  std::optional<DType> packed_from = {};
   // The operand, if any, that consists of some columns of a wider matrix, and the number of columns of that matrix.
   // Columns are along the last dimension.
   struct Columns {

@@ -86,26 +86,6 @@ class KernelInF32 final : public CpuKernel {
   std::size_t copies_ = 0;  // bytes
 };
 
-class PreparationInF32 final : public CpuPreparation {
- public:
-  PreparationInF32(const Type& operand, std::unique_ptr<CpuPreparation> preparation)
-      : preparation_(std::move(preparation)), elements_(static_cast<std::size_t>(numel(operand))) {}
-
-  std::size_t bytes() const override { return preparation_->bytes(); }
-  std::size_t scratch_bytes() const override { return copy() + preparation_->scratch_bytes(); }
-  std::string layout() const override { return preparation_->layout() + " from bf16"; }
-  void run(const std::byte* from, std::byte* to, std::byte* scratch) override {
-    to_f32(elements_, reinterpret_cast<const bf16*>(from), reinterpret_cast<float*>(scratch));
-    preparation_->run(scratch, to, scratch + copy());
-  }
-
- private:
-  std::size_t copy() const { return round_up(elements_ * sizeof(float), 64); }
-
-  std::unique_ptr<CpuPreparation> preparation_;
-  std::size_t elements_;
-};
-
 // A request for the same work on f32. The types have to outlive it.
 CpuRequest wide_request(const CpuRequest& request, const std::vector<Type>& operands,
                         const std::vector<Type>& results) {
@@ -126,8 +106,11 @@ bool multiplies_bf16_faster() {
   const auto includes = [has = static_cast<unsigned>(dnnl_get_effective_cpu_isa())](unsigned needed) {
     return (has & needed) == needed;
   };
-  return includes(dnnl_cpu_isa_avx512_core_amx) ||
-         (includes(dnnl_cpu_isa_avx512_core_bf16) && !__builtin_cpu_is("intel"));
+  if (includes(dnnl_cpu_isa_avx512_core_amx)) return true;
+#ifdef __x86_64__
+  if (__builtin_cpu_is("intel")) return false;
+#endif
+  return includes(dnnl_cpu_isa_avx512_core_bf16);
 #endif
 }
 
@@ -135,7 +118,8 @@ std::string instruction_set() {
 #ifdef PMAPTRAIN_REFERENCE_KERNELS
   return "any";
 #else
-  return std::to_string(static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+  const std::string library = std::to_string(static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
+  return library + (multiplies_bf16_faster() ? " with bf16" : "");
 #endif
 }
 
@@ -188,12 +172,12 @@ std::unique_ptr<CpuKernel> make_kernel_in_f32(
 }
 
 std::unique_ptr<CpuPreparation> make_preparation_in_f32(
-    const CpuRequest& request, const std::function<std::unique_ptr<CpuPreparation>(const CpuRequest&)>& make) {
+    const CpuRequest& request, std::size_t packed,
+    const std::function<std::unique_ptr<CpuPreparation>(const CpuRequest&)>& make) {
   const std::vector<Type> operands = in_f32(request.operands), results = in_f32(request.results);
-  auto preparation = make(wide_request(request, operands, results));
-  const Type& packed = request.operands[*request.packed];
-  if (!preparation || !is_bf16(packed)) return preparation;
-  return std::make_unique<PreparationInF32>(packed, std::move(preparation));
+  CpuRequest wide = wide_request(request, operands, results);
+  if (is_bf16(request.operands[packed])) wide.packed_from = DType::bf16;
+  return make(wide);
 }
 
 }  // namespace pmaptrain

@@ -9,12 +9,13 @@
 
 namespace pmaptrain {
 
-// Whether the library multiplies bf16 faster than f32: the CPU has AMX, or is not Intel's and has AVX512_BF16, and
-// ONEDNN_MAX_CPU_ISA hides neither. On Intel's CPUs the instruction of AVX512_BF16 does twice the work of one for f32
-// in four times its time (measured). Without such instructions, oneDNN emulates bf16 for some shapes only.
+// Whether the library multiplies bf16 faster than f32: the CPU has AMX, or has AVX512_BF16 and is not Intel's, and
+// ONEDNN_MAX_CPU_ISA hides neither. On Intel's CPUs AVX512_BF16 is slower than f32: on a Xeon of the fourth generation
+// an instruction does twice the work in four times the time (measured). Without either, oneDNN emulates bf16 for some
+// shapes only.
 bool multiplies_bf16_faster();
 
-// A text that is equal where the kernel library chooses kernels of the same instruction set.
+// A text that is equal where kernels have the same instruction set, and multiply bf16 in the same way.
 std::string instruction_set();
 
 // Whether an operand or a result is bf16.
@@ -29,9 +30,10 @@ void call_in_f32(const ReferenceCall& call, const std::function<void(const Refer
 std::unique_ptr<CpuKernel> make_kernel_in_f32(const CpuRequest& request,
                                               const std::function<std::unique_ptr<CpuKernel>(const CpuRequest&)>& make);
 
-// Lets `make` create the preparation of the packed operand for a kernel in f32. The returned one converts the operand
-// first. So the kernel that make_kernel_in_f32 creates takes the packed operand as it is. Null if `make` returns null.
+// Lets `make` create the preparation of operand `packed` for the kernel in f32: it converts the operand, if that is
+// bf16, and the kernel that make_kernel_in_f32 creates takes it as it is. Null if `make` returns null.
 std::unique_ptr<CpuPreparation> make_preparation_in_f32(
-    const CpuRequest& request, const std::function<std::unique_ptr<CpuPreparation>(const CpuRequest&)>& make);
+    const CpuRequest& request, std::size_t packed,
+    const std::function<std::unique_ptr<CpuPreparation>(const CpuRequest&)>& make);
 
 }  // namespace pmaptrain

@@ -63,9 +63,6 @@ HWY_INLINE void copy_row(std::size_t n, const From* x, To* y) {
   for (; i < n; ++i) y[i] = To(x[i]);
 }
 
-void widen(std::size_t n, const bf16* x, float* y) { copy_row(n, x, y); }
-void narrow(std::size_t n, const float* x, bf16* y) { copy_row(n, x, y); }
-
 template <class From, class To>
 HWY_INLINE void copy_all(std::size_t rows, std::size_t n, const From* x, std::size_t x_row, To* y, std::size_t y_row) {
   for (std::size_t r = 0; r < rows; ++r) copy_row(n, x + r * x_row, y + r * y_row);
@@ -88,14 +85,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pmaptrain {
 
-HWY_EXPORT(widen);
-HWY_EXPORT(narrow);
 HWY_EXPORT(rows_of_f32);
 HWY_EXPORT(widen_rows);
 HWY_EXPORT(narrow_rows);
 
-void to_f32(std::size_t n, const bf16* x, float* y) { HWY_DYNAMIC_DISPATCH(widen)(n, x, y); }
-void to_bf16(std::size_t n, const float* x, bf16* y) { HWY_DYNAMIC_DISPATCH(narrow)(n, x, y); }
+void to_f32(std::size_t n, const bf16* x, float* y) { copy_rows(1, n, x, n, y, n); }
+void to_bf16(std::size_t n, const float* x, bf16* y) { copy_rows(1, n, x, n, y, n); }
 
 void copy_rows(std::size_t rows, std::size_t n, const float* x, std::size_t x_row, float* y, std::size_t y_row) {
   HWY_DYNAMIC_DISPATCH(rows_of_f32)(rows, n, x, x_row, y, y_row);

@@ -15,16 +15,21 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain {
 namespace HWY_NAMESPACE {
 
-// x, but no less than -limit and no more than limit; NaN for NaN. Of x86, Min and Max return their second operand if
-// there is a NaN.
+// x, but no less than -limit and no more than limit. On x86, Min and Max return their second operand if there is a NaN,
+// so NaN stays NaN; other targets may give a limit.
 template <class D, class V>
 HWY_INLINE V within(D d, V x, float limit) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const V y = hn::Max(hn::Set(d, -limit), hn::Min(hn::Set(d, limit), x));
-#if HWY_TARGET <= HWY_SSE4 && HWY_ARCH_X86
+  return hn::Max(hn::Set(d, -limit), hn::Min(hn::Set(d, limit), x));
+}
+
+// y, or x where that is NaN, for a y that is computed from x within a limit.
+template <class V>
+HWY_INLINE V or_nan([[maybe_unused]] V x, V y) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4  // SSE4 or better
   return y;
 #else
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
+  return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::IsNaN(x), x, y);
 #endif
 }
 
@@ -57,7 +62,7 @@ HWY_INLINE V scale_by_power(D d, V y, V n) {
 
 // c[0] + c[1] x + c[2] x² + ...
 template <class D, class V, std::size_t count>
-HWY_INLINE V fma_polynomial(D d, V x, const float (&c)[count]) {
+HWY_INLINE V horner(D d, V x, const float (&c)[count]) {
   namespace hn = hwy::HWY_NAMESPACE;
   V sum = hn::Set(d, c[count - 1]);
   for (std::size_t i = count - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
@@ -74,13 +79,13 @@ HWY_INLINE V exp_within_range(D d, V x) {
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504F)));
   // ln 2 in two parts: the product of n and the first one is exact.
   const V r = hn::NegMulAdd(n, hn::Set(d, -0x1.BD0106p-13F), hn::NegMulAdd(n, hn::Set(d, 0x1.63p-1F), x));
-  return scale_by_power(d, fma_polynomial(d, r, terms), n);
+  return scale_by_power(d, horner(d, r, terms), n);
 }
 
 struct SafeExp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return exp_within_range(d, within(d, x, 104.0F));
+    return or_nan(x, exp_within_range(d, within(d, x, 104.0F)));
   }
 };
 
@@ -92,10 +97,10 @@ struct SafeTanh {
     namespace hn = hwy::HWY_NAMESPACE;
     constexpr float terms[] = {-0x1.55545p-2F, 0x1.10CEA2p-3F, -0x1.AF7412p-5F, 0x1.0D2DFAp-6F};
     const V size = within(d, hn::Abs(x), 10.0F), one = hn::Set(d, 1.0F), square = hn::Mul(x, x);
-    const V small = hn::Mul(x, hn::MulAdd(square, fma_polynomial(d, square, terms), one));
+    const V small = hn::Mul(x, hn::MulAdd(square, horner(d, square, terms), one));
     const V exp = exp_within_range(d, hn::Add(size, size));
     const V large = hn::Sub(one, hn::Div(hn::Set(d, 2.0F), hn::Add(exp, one)));
-    return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.55F)), small, hn::CopySign(large, x));
+    return or_nan(x, hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.55F)), small, hn::CopySign(large, x)));
   }
 };
 

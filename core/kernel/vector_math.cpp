@@ -23,8 +23,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each Safe... struct calls a function of Highway, and handles the arguments for which that is not defined: values
-// beyond its range, and NaN. SafeExp and SafeTanh are in vector_exp-inl.h.
+// Each Safe... struct handles all arguments, also NaN and those for which a function of Highway that it calls is not
+// defined. SafeExp and SafeTanh are in vector_exp-inl.h.
 struct SafeLog {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {

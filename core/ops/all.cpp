@@ -165,14 +165,16 @@ std::unique_ptr<CpuPreparation> make_preparation(const Op& op, const CpuRequest&
   const KernelRules& rules = kernels_of(op);
 #ifndef PMAPTRAIN_REFERENCE_KERNELS
   if (choice != KernelChoice::best || rules.prepare == nullptr) return nullptr;
-  if (rules.in_f32 && has_bf16(request) && !(rules.cpu_takes_bf16 && rules.cpu(op.data(), request))) {
-    return make_preparation_in_f32(request, [&](const CpuRequest& wide) { return rules.prepare(op.data(), wide); });
-  }
-  return rules.prepare(op.data(), request);
+  const bool copies = rules.in_f32 && has_bf16(request);
+  if (copies && !rules.cpu_takes_bf16) return nullptr;
+  if (auto own = rules.prepare(op.data(), request)) return own;
+  if (!copies || rules.cpu(op.data(), request)) return nullptr;  // its own kernel reads the operand as it is
+  return make_preparation_in_f32(request, *rules.prepared_operand(op.data()),
+                                 [&](const CpuRequest& wide) { return rules.prepare(op.data(), wide); });
 #else
   (void)rules, (void)request, (void)choice;
-#endif
   return nullptr;
+#endif
 }
 
 GpuKernel make_gpu_kernel(const Op& op, const GpuRequest& request) {

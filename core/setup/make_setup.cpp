@@ -75,9 +75,8 @@ std::string missing_instructions(const spec::MeshSpec& mesh, const model::Model&
   const bool is_automatic = mesh.backend == spec::Backend::automatic;
   const bool on_cpu = mesh.backend == spec::Backend::cpu || (is_automatic && find_gpus().all.empty());
   if (!mixed || !on_cpu || multiplies_bf16_faster()) return "";
-  return "precision: mixed_bfloat16 takes less memory but more time than float32 here: this CPU has no fast "
-         "instructions for bfloat16 (AMX, or AVX512_BF16 of AMD), or ONEDNN_MAX_CPU_ISA hides them, so convolutions "
-         "and "
+  return "precision: mixed_bfloat16 is not faster than float32 here: this CPU has no fast instructions for bfloat16 "
+         "(AMX, or AVX512_BF16 of other CPUs than Intel's), or ONEDNN_MAX_CPU_ISA hides them, so convolutions and "
          "matrix products convert their operands to float32 and compute in that; precision: float32 avoids it, and "
          "results differ by roundings alone";
 }

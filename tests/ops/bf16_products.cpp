@@ -161,31 +161,46 @@ TEST_CASE("rows of bf16 have the same bits whatever rows are multiplied with the
 }
 
 TEST_CASE("packed weights give the bits of plain ones, of bf16 too", "[ops]") {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    INFO(to_string(dtype));
-    const Op op = Matmul{};
-    const std::vector<Type> types{{dtype, {64, 200}, {}}, {dtype, {200, 96}, {}}}, results{{dtype, {64, 96}, {}}};
-    const std::vector<test::HostArray> operands{random_array(types[0], 1, 1), random_array(types[1], 1, 2)};
-    const test::HostArray expected = test::apply_stacked(op, operands, 1, {true, false});
-    CpuRequest request{types, results, 1, {true, false}, 1};
-    const auto preparation = make_preparation(op, request);
-    if (multiplies_bf16_faster()) REQUIRE(preparation != nullptr);
-    if (!preparation) continue;  // elsewhere the library may take plain layouts
-    const auto kernel = make_cpu_kernel(op, request);
-    const bool in_f32 = dtype == DType::bf16 && !multiplies_bf16_faster();
-    CHECK((kernel->implementation().find("in f32") != std::string::npos) == in_f32);
-    struct alignas(64) Line {
-      std::byte bytes[64];
-    };
-    const auto lines = [](std::size_t bytes) { return std::vector<Line>(bytes / 64 + 1); };
-    std::vector<Line> packed = lines(preparation->bytes());
-    std::vector<Line> scratch = lines(std::max(preparation->scratch_bytes(), kernel->scratch_bytes()));
-    preparation->run(operands[1].bytes.data(), packed.data()->bytes, scratch.data()->bytes);
-    std::vector<std::byte> found(expected.bytes.size());
-    const std::byte* const from[] = {operands[0].bytes.data(), packed.data()->bytes};
-    std::byte* const to[] = {found.data()};
-    kernel->run({from, to, scratch.data()->bytes});
-    CHECK(found == expected.bytes);
+  struct Case {
+    Op op;
+    Shape x, weights, y;
+    std::size_t packed;
+  };
+  const std::vector<std::int64_t> ones = {1, 1};
+  const Padding same = {{1, 1}, {1, 1}};
+  const Shape image = {4, 12, 12, 32}, kernel = {3, 3, 32, 64}, y = {4, 12, 12, 64};
+  for (const Case& of : {Case{Matmul{}, {64, 200}, {200, 96}, {64, 96}, 1}, Case{Conv{ones, same}, image, kernel, y, 1},
+                         Case{ConvInputGrad{ones, same, image}, kernel, y, image, 0}}) {
+    bool is_packed_in_f32 = false;
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      INFO(to_string(of.op) << " of " << to_string(dtype));
+      const std::vector<Type> types{{dtype, of.x, {}}, {dtype, of.weights, {}}}, results{{dtype, of.y, {}}};
+      std::vector<bool> stacked(2, true);
+      stacked[of.packed] = false;
+      const std::vector<test::HostArray> operands{random_array(types[0], 1, 1), random_array(types[1], 1, 2)};
+      const test::HostArray expected = test::apply_stacked(of.op, operands, 1, stacked);
+      CpuRequest request{types, results, 1, stacked, of.packed};
+      const auto preparation = make_preparation(of.op, request);
+      const bool in_f32 = dtype == DType::f32 || !multiplies_bf16_faster();
+      if (dtype == DType::f32) is_packed_in_f32 = preparation != nullptr;
+      if (in_f32 && is_packed_in_f32) REQUIRE(preparation != nullptr);
+      if (!preparation) continue;  // the library may take plain layouts
+      const auto made = make_cpu_kernel(of.op, request);
+      CHECK((made->implementation().find("in f32") != std::string::npos) == (dtype == DType::bf16 && in_f32));
+      struct alignas(64) Line {
+        std::byte bytes[64];
+      };
+      const auto lines = [](std::size_t bytes) { return std::vector<Line>(bytes / 64 + 1); };
+      std::vector<Line> packed = lines(preparation->bytes());
+      std::vector<Line> scratch = lines(std::max(preparation->scratch_bytes(), made->scratch_bytes()));
+      preparation->run(operands[of.packed].bytes.data(), packed.data()->bytes, scratch.data()->bytes);
+      std::vector<std::byte> found(expected.bytes.size());
+      const std::byte* from[] = {operands[0].bytes.data(), operands[1].bytes.data()};
+      from[of.packed] = packed.data()->bytes;
+      std::byte* const to[] = {found.data()};
+      made->run({from, to, scratch.data()->bytes});
+      CHECK(found == expected.bytes);
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 #include <tuple>
 
 #include "core/ops/all.h"
+#include "core/ops/cast/cast.h"
+#include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/ops/kernels.h"
 #include "tests/ops/targets.h"
@@ -57,47 +59,48 @@ TEST_CASE("matmul takes several dimensions of rows, and computes what it does wi
 }
 
 TEST_CASE("a product reads some columns of a wider matrix where they are, or copies them", "[ops]") {
-  // [40,48] x [40,n]: of one operand 48 columns from 16 on of a matrix of 96. Whole numbers, so that sums are exact.
-  constexpr std::int64_t rows = 40, of = 96, first = 16, count = 48;
-  const auto whole = [](std::int64_t size, std::uint32_t seed) {
-    std::vector<float> values = test::noise(size, seed);
+  // [rows,48] x [rows,n]: of one operand 48 columns from 16 on of a matrix of 96. Whole numbers, so that sums are
+  // exact.
+  constexpr std::int64_t of = 96, first = 16, count = 48;
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const std::int64_t rows = GENERATE(40, 1030), n = GENERATE(1, 3, 40, 64);
+  const auto whole = [&](Shape shape, std::uint32_t seed) {
+    std::vector<float> values = test::noise(numel(shape), seed);
     for (float& value : values) value = std::floor(8 * value);
-    return values;
+    return test::apply(ops::Cast{dtype}, {test::f32(std::move(shape), values)});
   };
-  const std::vector<float> wide = whole(rows * of, 1);
-  std::vector<float> columns;
+  const test::HostArray wide = whole({rows, of}, 1), other = whole({rows, n}, 2);
+  const auto size = static_cast<std::ptrdiff_t>(size_of(dtype));
+  std::vector<std::byte> columns;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto begin = wide.begin() + row * of + first;
-    columns.insert(columns.end(), begin, begin + count);
+    const auto begin = wide.bytes.begin() + (row * of + first) * size;
+    columns.insert(columns.end(), begin, begin + count * size);
   }
-  for (const std::int64_t n : {1, 3, 40}) {
-    const std::vector<float> other = whole(rows * n, 2);
-    for (const std::size_t cut : {std::size_t{0}, std::size_t{1}}) {
-      INFO("operand " << cut << " beside " << n);
-      const Shape narrow{rows, n};
-      const std::vector<Type> operands{{DType::f32, cut == 0 ? Shape{rows, count} : narrow, {}},
-                                       {DType::f32, cut == 1 ? Shape{rows, count} : narrow, {}}};
-      const Matmul op{true, false};
-      const std::vector<Type> results{test::result_type(op, operands)};
-      const auto product = [&](const CpuRequest& request, const std::vector<float>& of_cut, std::int64_t from) {
-        const auto kernel = make_cpu_kernel(op, request);
-        std::vector<float> result(static_cast<std::size_t>(numel(results[0])));
-        std::vector<std::byte> memory(kernel->scratch_bytes() + 64);
-        void* scratch = memory.data();
-        std::size_t space = memory.size();
-        REQUIRE(std::align(64, kernel->scratch_bytes(), scratch, space) != nullptr);
-        const auto* const a = reinterpret_cast<const std::byte*>(of_cut.data() + from);
-        const auto* const b = reinterpret_cast<const std::byte*>(other.data());
-        const std::byte* const given[] = {cut == 0 ? a : b, cut == 0 ? b : a};
-        std::byte* const into[] = {reinterpret_cast<std::byte*>(result.data())};
-        kernel->run({given, into, static_cast<std::byte*>(scratch)});
-        return result;
-      };
-      CpuRequest request{operands, results, 1, {true, true}};
-      const std::vector<float> expected = product(request, columns, 0);
-      request.columns = {cut, of};
-      CHECK(product(request, wide, first) == expected);
-    }
+  for (const std::size_t cut : {std::size_t{0}, std::size_t{1}}) {
+    INFO("operand " << cut << " of " << to_string(dtype) << ", " << rows << " rows, beside " << n);
+    const Shape narrow{rows, n};
+    const std::vector<Type> operands{{dtype, cut == 0 ? Shape{rows, count} : narrow, {}},
+                                     {dtype, cut == 1 ? Shape{rows, count} : narrow, {}}};
+    Matmul op{true, false};
+    if (dtype == DType::bf16) op.preferred_element_type = DType::f32;
+    const std::vector<Type> results{test::result_type(op, operands)};
+    const auto product = [&](const CpuRequest& request, const std::byte* of_cut) {
+      const auto kernel = make_cpu_kernel(op, request);
+      std::vector<float> result(static_cast<std::size_t>(numel(results[0])));
+      std::vector<std::byte> memory(kernel->scratch_bytes() + 64);
+      void* scratch = memory.data();
+      std::size_t space = memory.size();
+      REQUIRE(std::align(64, kernel->scratch_bytes(), scratch, space) != nullptr);
+      const std::byte* const b = other.bytes.data();
+      const std::byte* const given[] = {cut == 0 ? of_cut : b, cut == 0 ? b : of_cut};
+      std::byte* const into[] = {reinterpret_cast<std::byte*>(result.data())};
+      kernel->run({given, into, static_cast<std::byte*>(scratch)});
+      return result;
+    };
+    CpuRequest request{operands, results, 1, {true, true}};
+    const std::vector<float> expected = product(request, columns.data());
+    request.columns = {cut, of};
+    CHECK(product(request, wide.bytes.data() + first * size) == expected);
   }
 }
 

@@ -243,6 +243,15 @@ struct InputGrad {
   bool in_tiles = false;
 };
 
+// The preparation of the convolution's kernel, the operand `kernel`, for a call of the library.
+template <class Call>
+std::unique_ptr<CpuPreparation> prepare_kernel(std::string_view op, const CpuRequest& request, std::size_t kernel,
+                                               const Call& call) {
+  const DType from = request.packed_from.value_or(request.operands[kernel].dtype);
+  return onednn::make_preparation(op, Library::plain_kernel(op, from, call.g).get(),
+                                  onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS));
+}
+
 }  // namespace
 
 std::unique_ptr<CpuPreparation> Conv::prepare(const CpuRequest& request) const {
@@ -250,7 +259,7 @@ std::unique_ptr<CpuPreparation> Conv::prepare(const CpuRequest& request) const {
   if (takes_depthwise(g, false) || !worthwhile(request, g) || request.stacked[1]) return nullptr;
   const Forward call(*this, request, g);
   if (!call.desc) return nullptr;
-  return onednn::make_preparation(name, call.library.kernel.get(), onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS));
+  return prepare_kernel(name, request, 1, call);
 }
 
 std::unique_ptr<CpuKernel> Conv::cpu(const CpuRequest& request) const {
@@ -282,7 +291,7 @@ std::unique_ptr<CpuPreparation> ConvInputGrad::prepare(const CpuRequest& request
   if (takes_depthwise(g, true) || !worthwhile(request, g) || request.stacked[0]) return nullptr;
   const InputGrad call(*this, request, g);
   if (!call.desc || call.in_tiles) return nullptr;
-  return onednn::make_preparation(name, call.library.kernel.get(), onednn::chosen_layout(call.desc, DNNL_ARG_WEIGHTS));
+  return prepare_kernel(name, request, 0, call);
 }
 
 std::unique_ptr<CpuKernel> ConvInputGrad::cpu(const CpuRequest& request) const {

@@ -27,6 +27,16 @@ struct ConvertTo {
   }
 };
 
+template <class F>
+VectorFunction with_functor(Arithmetic which, const F& f) {
+  switch (which) {
+    case Arithmetic::add: return f(Add::Of{});
+    case Arithmetic::sub: return f(Sub::Of{});
+    case Arithmetic::mul: break;
+  }
+  return f(Mul::Of{});
+}
+
 namespace portable {
 #include "core/ops/elementwise/vector_loops.inc"
 
@@ -322,6 +332,17 @@ VectorFunction find_scalar_function(const Op& op, DType operand) {
     return dispatch_words(operand, []<class T>() -> VectorFunction { return &select_single<T>; });
   }
   return find_among(AllOps{}, op, [&]<class T>() { return find_single_of<T>(operand); });
+}
+
+std::optional<Arithmetic> arithmetic_of(const Op& op) {
+  if (op.as<Add>() != nullptr) return Arithmetic::add;
+  if (op.as<Sub>() != nullptr) return Arithmetic::sub;
+  if (op.as<Mul>() != nullptr) return Arithmetic::mul;
+  return {};
+}
+
+VectorFunction find_pair(Arithmetic first, Arithmetic second, bool reversed, unsigned scalars) {
+  return ask_the_widest([&](auto loops) { return loops.pair(first, second, reversed, scalars); });
 }
 
 VectorFunction find_copy(DType dtype, bool scalar) {

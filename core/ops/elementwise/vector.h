@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/graph/op.h"
 
@@ -21,6 +22,13 @@ VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalar
 
 // The same for one element, as instructions on scalars have: it takes less time than a loop over vectors.
 VectorFunction find_scalar_function(const Op& op, DType operand);
+
+// Addition, subtraction and multiplication of f32, two of which one loop can compute.
+enum class Arithmetic : std::uint8_t { add, sub, mul };
+std::optional<Arithmetic> arithmetic_of(const Op& op);
+
+// The loop that computes (a first b) second c, or c second (a first b) if `reversed`, with the bits of two loops.
+VectorFunction find_pair(Arithmetic first, Arithmetic second, bool reversed, unsigned scalars);
 
 // Elements that are only moved are handled as unsigned integers of their size. They are accessed as Bits<T>::Any,
 // because a plain T must not alias other types.

@@ -40,9 +40,9 @@ struct Product {
     const auto columns_of = [&](std::size_t operand, std::int64_t count) {
       return request.columns && request.columns->operand == operand ? request.columns->of : count;
     };
-    const std::int64_t columns = columns_of(1, n);
     if (op.transpose_a) a_columns = columns_of(0, m);
-    b_plain = onednn::strided_desc(name, dtype, {k, n}, op.transpose_b ? Shape{1, k} : Shape{columns, 1});
+    b_columns = columns_of(1, n);
+    b_plain = b_of(op, dtype);
     b = request.packed ? onednn::any_layout_desc(name, dtype, {k, n}) : nullptr;
     if (with_bias) bias = onednn::strided_desc(name, request.operands[2].dtype, {1, n}, {n, 1});
     const auto independent = [&](std::int64_t count) {
@@ -61,6 +61,9 @@ struct Product {
   onednn::MemoryDesc a_of(const Matmul& op, std::int64_t count) const {
     return onednn::strided_desc(name, dtype, {count, k}, op.transpose_a ? Shape{1, a_columns} : Shape{k, 1});
   }
+  onednn::MemoryDesc b_of(const Matmul& op, DType of) const {
+    return onednn::strided_desc(name, of, {k, n}, op.transpose_b ? Shape{1, k} : Shape{b_columns, 1});
+  }
   onednn::MemoryDesc c_of(std::int64_t count) const {
     return onednn::strided_desc(name, result_dtype, {count, n}, {n, 1});
   }
@@ -76,7 +79,7 @@ struct Product {
 
   std::string_view name;
   std::int64_t rows = 0, n = 0, k = 0;
-  std::int64_t a_columns = 0;  // of the matrix that a transposed a is in
+  std::int64_t a_columns = 0, b_columns = 0;  // of the matrix that a transposed a, or b, is in
   DType dtype, result_dtype;
   bool with_bias = false, merged = false, relu_apart = false;
   onednn::MemoryDesc b_plain, b, bias;  // b: null for the plain layout; bias: null if there is none
@@ -88,16 +91,16 @@ bool is_worthwhile(const Type& a, const Type& c, bool transpose_a) {
   return known && numel(c) * a.shape[transpose_a ? 0 : 1] >= least_products;
 }
 
-// Whether the library multiplies columns of a wider matrix where they are. For f32 it uses its GEMM for them, which
-// takes longer than a copy and the product of that, of b where it has many rows, of a transposed a where a is much
-// wider than the result. For bf16 a copy of columns of a is always faster. (Measured.)
+// Whether the library reads some columns of a wider matrix where they are. For f32 it then uses its GEMM, which is
+// slower than copying the columns first if b has many rows, or if a transposed a is some columns of a matrix that is
+// much wider than the result. For bf16 copying columns of a is faster. (Measured.)
 bool takes_columns(const Matmul& op, const CpuRequest& request) {
-  constexpr std::int64_t most_rows = 1024;
+  constexpr std::int64_t most_rows = 1024, most_widths = 2;
   if (op.transpose_b || request.devices != 1) return false;
   const bool is_f32 = request.operands[0].dtype == DType::f32;
-  const std::int64_t rows = request.operands[1].shape[0], columns = request.results[0].shape[1];
-  if (request.columns->operand == 1) return !is_f32 || rows <= most_rows;
-  return is_f32 && request.columns->of <= 2 * columns;
+  const auto [operand, width] = *request.columns;
+  if (operand == 1) return !is_f32 || request.operands[1].shape[0] <= most_rows;
+  return operand == 0 && op.transpose_a && is_f32 && width <= most_widths * request.results[0].shape[1];
 }
 
 // From this number of rows on, transposing b in each call costs less than packing it once for all calls (measured).
@@ -115,7 +118,8 @@ std::unique_ptr<CpuPreparation> Matmul::prepare(const CpuRequest& given) const {
   }
   const Product product(*this, request);
   if (!product.desc || !onednn::implementation_of(product.desc).starts_with("brg:")) return nullptr;
-  return onednn::make_preparation(name, product.b_plain.get(), onednn::chosen_layout(product.desc, DNNL_ARG_WEIGHTS));
+  const onednn::MemoryDesc plain = product.b_of(*this, request.packed_from.value_or(product.dtype));
+  return onednn::make_preparation(name, plain.get(), onednn::chosen_layout(product.desc, DNNL_ARG_WEIGHTS));
 }
 
 std::unique_ptr<CpuKernel> Matmul::cpu(const CpuRequest& given) const {
