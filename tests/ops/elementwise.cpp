@@ -7,6 +7,7 @@
 #include "core/ops/list.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
+#include "tests/ops/kernels.h"
 
 namespace pmaptrain {
 namespace {
@@ -40,6 +41,30 @@ TEST_CASE("elementwise arithmetic takes equal shapes and a scalar on either side
   CHECK(apply(Add{}, {two, x}).type.shape == Shape{2, 2});
   CHECK(apply(Add{}, {f32({0, 3}, {}), two}).as<float>().empty());
   CHECK(apply(Mul{}, {f64({2}, {0.1, 3}), f64({2}, {0.1, 5})}).as<double>() == std::vector<double>{0.1 * 0.1, 15});
+}
+
+TEST_CASE("two operations in one loop have the bits of two loops, on either side and with scalars", "[ops]") {
+  const Op ops[] = {Add{}, Sub{}, Mul{}};
+  const Floats x[] = {noise(37, 1), noise(37, 2), noise(37, 3)};
+  for (const Op& first : ops) {
+    for (const Op& second : ops) {
+      for (const bool reversed : {false, true}) {
+        for (const unsigned scalars : {0U, 1U, 2U, 4U, 5U, 6U}) {
+          INFO(first.name() << ' ' << second.name() << ' ' << reversed << ' ' << scalars);
+          const auto operand = [&](unsigned i) {
+            return (scalars >> i & 1) != 0 ? f32({}, {x[i].front()}) : f32({37}, x[i]);
+          };
+          const HostArray inner = apply(first, {operand(0), operand(1)}), c = operand(2);
+          const Floats expected = (reversed ? apply(second, {c, inner}) : apply(second, {inner, c})).as<float>();
+          Floats found(37);
+          const auto bytes_of = [&](unsigned i) { return reinterpret_cast<const std::byte*>(x[i].data()); };
+          find_pair(*arithmetic_of(first), *arithmetic_of(second), reversed, scalars)(
+              bytes_of(0), bytes_of(1), bytes_of(2), reinterpret_cast<std::byte*>(found.data()), 37);
+          CHECK(found == expected);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("integers wrap, and dividing them never traps", "[ops]") {

@@ -22,7 +22,7 @@ struct Node {
   std::size_t offset = 0;  // offset in scratch memory, or in the constants
   DType dtype = DType::f32;
   bool scalar = false;          // a single element for all
-  int defined = -1, last = -1;  // indices of the first and the last instruction that use it
+  int defined = -1, last = -1;  // indices of the instruction that writes it and of the last one that reads it
   int yields = -1;              // the first result whose value it is; -1 if there is none
 
   std::size_t size() const { return size_of(dtype); }

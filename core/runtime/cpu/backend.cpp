@@ -110,7 +110,7 @@ MemoryNeeds CpuPlanned::compute_needs() const {
   pool("shared", sizes.transient.shared, transient, "replicated temporaries, one copy");
   pool("by device", sizes.transient.devices, transient, "temporaries that cross a barrier: a slice for every instance");
   pool("by worker", sizes.transient.worker, workers, "small replicated temporaries");
-  pool("arena", sizes.transient.arena, workers, "temporaries of a piece");
+  pool("arena", sizes.transient.arena, workers, "temporaries of the pieces that a worker runs abreast");
   pool("accumulators", sizes.accumulators, transient,
        sizes.second_accumulators == 0 ? "sums over pieces" : "sums over pieces; short steps use two sets in turn");
   for (std::size_t e = 0; e < sizes.slot_bytes.size(); ++e) {

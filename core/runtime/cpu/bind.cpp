@@ -125,6 +125,12 @@ void BoundPlan::bind(const Stage& stage, BoundStage& bound) {
   // worker.
   std::stable_sort(bound.tasks.begin(), bound.tasks.end(),
                    [](const Task& a, const Task& b) { return a.relative_position < b.relative_position; });
+  const auto same = [](const Command& a, const Command& b) { return a.instruction == b.instruction; };
+  for (std::size_t i = 1; i < bound.tasks.size(); ++i) {
+    const std::vector<Command>&one = bound.tasks[i - 1].list->commands, &other = bound.tasks[i].list->commands;
+    bound.tasks[i].like_previous = bound.tasks[i - 1].of_piece && bound.tasks[i].of_piece &&
+                                   std::equal(one.begin(), one.end(), other.begin(), other.end(), same);
+  }
 }
 
 template <class Of>
@@ -134,7 +140,7 @@ void BoundPlan::bind_tasks(const Of& of, BoundStage& bound) {
     CommandList& list = task_lists_.emplace_back();
     list.instances = instances_of(extents[i]);
     bind(instructions_of(of), {extents[i], list}, list.commands);
-    bound.tasks.push_back({&list, relative_position(i, extents.size())});
+    bound.tasks.push_back({&list, relative_position(i, extents.size()), extents[i].kind == Extent::Kind::piece});
   }
 }
 

@@ -24,6 +24,10 @@ struct Task {
   CommandList* list = nullptr;
   // The position among the tasks that come from the same list of the stage, between 0 (the first) and 1 (the last).
   double relative_position = 0;
+  bool of_piece = false;
+  // Whether this task and the one before it compute pieces by the same instructions, so that a worker can run both
+  // abreast.
+  bool like_previous = false;
 };
 
 struct BoundStage {

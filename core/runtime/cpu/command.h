@@ -26,6 +26,7 @@ struct MemorySelection {
   int parity = 0;           // of the step number: selects one of the sets of accumulators
   int slot = 0;             // selects a batch of the entry
   std::int64_t member = 0;  // selects the values of a member of an ensemble
+  std::size_t place = 0;    // of the piece among those that the worker runs abreast: selects its arena
   friend bool operator==(const MemorySelection&, const MemorySelection&) = default;
 };
 

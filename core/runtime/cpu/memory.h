@@ -22,7 +22,7 @@ enum class Base : std::uint8_t {
   persistent_device,
   device,
   batch,  // the batch in one slot
-  arena,  // the worker's temporary memory for its current piece
+  arena,  // the worker's temporary memory for its current pieces
   // Where several workers share steps that end without a barrier: one of two sets of accumulators, which successive
   // steps use in turn. So a worker may write the accumulators of the next step while others still read those of this
   // step.

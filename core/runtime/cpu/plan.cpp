@@ -20,6 +20,11 @@
 namespace pmaptrain::cpu {
 namespace {
 
+// The bytes of a core's cache that the arenas of pieces may take, and those of a matrix that stays in it.
+constexpr std::size_t cached_arenas = std::size_t{1} << 20, cached_matrix = std::size_t{2} << 20;
+// The most pieces that a worker runs abreast: with more, it takes work too early that other workers could do.
+constexpr std::size_t most_abreast = 4;
+
 class Planner {
  public:
   Planner(std::shared_ptr<const Program> program, const PlanOptions& options, const SharedInputs& inputs)
@@ -304,7 +309,36 @@ class Planner {
       add_buffer(temporary.root, buffer);
     }
     plan_.transient.shared = placed.shared_bytes;
-    plan_.transient.arena = std::max(placed.arena_bytes, bytes_of_parts());
+    plan_.arena_bytes = round_up(placed.arena_bytes, alignment);
+    plan_.abreast = pieces_abreast();
+    plan_.transient.arena = std::max(product_of(plan_.abreast, plan_.arena_bytes), bytes_of_parts());
+  }
+
+  // Several where each matrix that the pieces of a stage read stays in a core's cache, but not all of them together.
+  std::size_t pieces_abreast() const {
+    std::size_t most = 0;
+    for (const Stage& stage : lowered_.stages) {
+      for (const PieceList& list : stage.piece_lists) most = std::max(most, bytes_of_matrices(list.instructions));
+    }
+    if (most <= cached_matrix || plan_.arena_bytes > cached_arenas) return 1;
+    return std::clamp<std::size_t>(cached_arenas / std::max<std::size_t>(1, plan_.arena_bytes), 1, most_abreast);
+  }
+
+  // Of the matrices of at most `cached_matrix` bytes. Those in loops do not count: a loop runs for one piece at a time.
+  std::size_t bytes_of_matrices(const std::vector<Instruction>& instructions) const {
+    std::set<int> matrices;
+    for (const Instruction& instruction : instructions) {
+      const Kernel* const kernel = instruction.as<Kernel>();
+      const auto index = kernel == nullptr ? std::nullopt : packable_operand(*lowered_.program, *kernel->equation);
+      if (!index || kernel->operand_reads.empty() || kernel->operand_reads[*index] != RowAccess::whole) continue;
+      matrices.insert(kernel->packed_from >= 0 ? kernel->packed_from : kernel->operands[*index]);
+    }
+    std::size_t sum = 0;
+    for (const int matrix : matrices) {
+      const std::size_t size = bytes(lowered_.type(matrix));
+      if (size <= cached_matrix) sum = sum_of(sum, size);
+    }
+    return sum;
   }
 
   // Places values of one pool that cross barriers, behind the `bytes` that the pool has. Two of them may share memory

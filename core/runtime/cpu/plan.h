@@ -232,8 +232,11 @@ struct Plan {
   std::vector<std::pair<int, const Equation*>> coordinates;  // results of axis_index
   std::vector<int> inputs, outputs;                          // buffers, in the program's order
   PoolSizes persistent, transient;                           // see Buffer::persistent
-  bool barrier_after_step = false;                           // whether the workers meet at a barrier after each step
-  double work = 0;                                           // floating-point operations plus bytes of a step
+  // How many pieces a worker runs abreast: each command for all of them, then the next one. So a weight that they read
+  // stays in the cache meanwhile. `arena_bytes` is the arena of one piece.
+  std::size_t abreast = 1, arena_bytes = 0;
+  bool barrier_after_step = false;  // whether the workers meet at a barrier after each step
+  double work = 0;                  // floating-point operations plus bytes of a step
 
   Share share() const { return Share(program->mesh, options.blocks, options.placement); }
   // How many barriers each worker passes per step when one call of submit() runs several steps.

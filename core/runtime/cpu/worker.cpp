@@ -1,6 +1,7 @@
 #include "core/runtime/cpu/worker.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/base/clock.h"
@@ -21,10 +22,22 @@ double clock_seconds() {
   return seconds;
 }
 
+// Calls f(command, list) for the commands of lists that run abreast: the first one of each, then the second ones.
+template <class F>
+void for_each_command(std::span<CommandList* const> lists, F&& f) {
+  if (lists.size() == 1) {  // a step of a microsecond would notice the loop over lists
+    for (Command& command : lists.front()->commands) f(command, *lists.front());
+    return;
+  }
+  for (std::size_t i = 0; i < lists.front()->commands.size(); ++i) {
+    for (CommandList* const list : lists) f(list->commands[i], *list);
+  }
+}
+
 // Runs the commands and calls ran(instruction, begin, end) after each. In a loop, it also calls this after each command
 // of the body, and after the copies of an iteration.
 template <class Ran>
-void run_timed(std::vector<Command>& commands, CommandList& list, std::byte* scratch, const Ran& ran) {
+void run_timed(std::span<Command> commands, CommandList& list, std::byte* scratch, const Ran& ran) {
   const auto timed = [&](const Command& command, const auto& f) {
     const Clock::time_point begin = Clock::now();
     f();
@@ -67,12 +80,13 @@ Worker::Worker(BoundPlan& bound, const Memory& memory, std::size_t entry, int in
       is_short_(bound.plan().is_short()),
       scratch_(memory.scratch(index)) {
   for (std::int64_t member = 0; member < members; ++member) bases_.push_back(memory.bases(index, member, entry));
+  group_.reserve(bound.plan().abreast);
 }
 
-// Calls f(list) for each command list that this worker runs, with resolved addresses, and wait() between two stages if
-// other workers share the step.
+// Calls f(lists) for the command lists that this worker runs, with resolved addresses: for those that run abreast at
+// once. Calls wait() between two stages if other workers share the step.
 template <class Wait, class F>
-void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& f) {
+void Worker::for_each_group(const StepId& step, Claims& claims, Wait&& wait, F&& f) {
   Bases& bases = bases_[static_cast<std::size_t>(step.member)];
   bases[static_cast<std::size_t>(Base::accumulators)] = memory_.accumulators(worker_, step.parity);
   bases[static_cast<std::size_t>(Base::batch)] = memory_.batch(entry_, step.slot, step.member);
@@ -80,43 +94,67 @@ void Worker::for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& 
   std::uint32_t run = step.number * stage_runs_per_step_;
   bool is_first = true;
   for_each_stage(bound_.plan().loops, 0, bound_.stages().size(), 0, [&](std::size_t number, std::int64_t iteration) {
-    const auto at = [&](CommandList& list) {
-      resolve_addresses(list, {step.parity, step.slot, step.member}, bases);
+    // Resolves the addresses of a list that runs as number `place` of those abreast.
+    const auto locate = [&](CommandList& list, std::size_t place) {
+      Bases of_place = bases;
+      of_place[static_cast<std::size_t>(Base::arena)] += place * bound_.plan().arena_bytes;
+      resolve_addresses(list, {step.parity, step.slot, step.member, place}, of_place);
       list.iteration = iteration;
-      f(list);
+      group_.push_back(&list);
+    };
+    const auto run_alone = [&](CommandList& list) {
+      resolve_addresses(list, {step.parity, step.slot, step.member, 0}, bases);
+      list.iteration = iteration;
+      CommandList* const alone = &list;
+      f(std::span(&alone, 1));
     };
     if (!std::exchange(is_first, false) && workers_ > 1) wait();
     BoundStage& stage = bound_.stages()[number];
-    if (!stage.every_worker.commands.empty()) at(stage.every_worker);
+    if (!stage.every_worker.commands.empty()) run_alone(stage.every_worker);
     const std::size_t count = stage.tasks.size();
-    if (workers_ == 1) {
-      for (const Task& task : stage.tasks) at(*task.list);
-      return;
-    }
     ++run;
-    if (is_short_ && count <= workers_) {
-      if (index_ < count) at(*stage.tasks[index_].list);
+    if (is_short_ && workers_ > 1 && count <= workers_) {
+      if (index_ < count) run_alone(*stage.tasks[index_].list);
       return;
     }
+    if (workers_ == 1 && bound_.plan().abreast == 1) {
+      for (const Task& task : stage.tasks) run_alone(*task.list);
+      return;
+    }
+    const auto take = [&](std::size_t i) { return workers_ == 1 || claims.take(number, i, run); };
     const auto begin = [&](std::size_t worker) { return worker * count / workers_; };
-    for (std::size_t i = begin(index_); i < begin(index_ + 1); ++i) {
-      if (claims.take(number, i, run)) at(*stage.tasks[i].list);
+    const std::size_t end = begin(index_ + 1);
+    for (std::size_t i = begin(index_); i < end;) {
+      CommandList& first = *stage.tasks[i].list;
+      if (!take(i++)) continue;
+      // It takes about half of what is left of its range, so that other workers can take the rest.
+      const std::size_t most = std::min(bound_.plan().abreast, workers_ == 1 ? end - i + 1 : (end - i + 2) / 2);
+      if (most == 1) {
+        run_alone(first);
+        continue;
+      }
+      group_.clear();
+      locate(first, 0);
+      while (group_.size() < most && i < end && stage.tasks[i].like_previous && take(i)) {
+        locate(*stage.tasks[i++].list, group_.size());
+      }
+      f(std::span<CommandList* const>(group_));
     }
     // Take tasks from the other workers' ranges, starting at the end, which their owners reach last.
     for (std::size_t next = 1; next < workers_; ++next) {
       const std::size_t other = (index_ + next) % workers_;
       for (std::size_t i = begin(other + 1); i > begin(other); --i) {
-        if (claims.take(number, i - 1, run)) at(*stage.tasks[i - 1].list);
+        if (claims.take(number, i - 1, run)) run_alone(*stage.tasks[i - 1].list);
       }
     }
   });
 }
 
 void Worker::run_step(const StepId& step, Claims& claims, Barrier& barrier) {
-  for_each_list(
+  for_each_group(
       step, claims, [&] { barrier.arrive_and_wait(); },
-      [&](CommandList& list) {
-        for (Command& command : list.commands) run(command, list, scratch_);
+      [&](std::span<CommandList* const> lists) {
+        for_each_command(lists, [&](Command& command, CommandList& list) { run(command, list, scratch_); });
       });
 }
 
@@ -126,9 +164,13 @@ void Worker::profile_step(const StepId& step, Claims& claims, Barrier& barrier,
   const auto add = [&](const Instruction* instruction, Clock::time_point begin, Clock::time_point end) {
     seconds[instruction] += std::max(0.0, seconds_between(begin, end) - clock);
   };
-  for_each_list(
+  for_each_group(
       step, claims, [&] { barrier.arrive_and_wait(); },
-      [&](CommandList& list) { run_timed(list.commands, list, scratch_, add); });
+      [&](std::span<CommandList* const> lists) {
+        for_each_command(lists, [&](Command& command, CommandList& list) {
+          run_timed({&command, 1}, list, scratch_, add);
+        });
+      });
 }
 
 void Worker::trace_step(const StepId& step, Claims& claims, Barrier& barrier,
@@ -141,11 +183,14 @@ void Worker::trace_step(const StepId& step, Claims& claims, Barrier& barrier,
     barrier.arrive_and_wait();
     spans.push_back({WorkKind::wait, -1, step.member, {}, begin, Clock::now()});
   };
-  for_each_list(step, claims, wait, [&](CommandList& list) {
-    const std::size_t task = spans.size();
-    spans.push_back({WorkKind::task, -1, step.member, list.instances, Clock::now(), {}});
-    run_timed(list.commands, list, scratch_, add);
-    spans[task].end = Clock::now();
+  // One piece after the other, so that a task is the work on one piece.
+  for_each_group(step, claims, wait, [&](std::span<CommandList* const> lists) {
+    for (CommandList* const list : lists) {
+      const std::size_t task = spans.size();
+      spans.push_back({WorkKind::task, -1, step.member, list->instances, Clock::now(), {}});
+      run_timed(list->commands, *list, scratch_, add);
+      spans[task].end = Clock::now();
+    }
   });
 }
 

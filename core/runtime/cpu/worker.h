@@ -55,7 +55,7 @@ class Worker {
 
  private:
   template <class Wait, class F>
-  void for_each_list(const StepId& step, Claims& claims, Wait&& wait, F&& f);
+  void for_each_group(const StepId& step, Claims& claims, Wait&& wait, F&& f);
 
   BoundPlan& bound_;
   const Memory& memory_;
@@ -67,7 +67,8 @@ class Worker {
   // could leave it to others, and they would wait for that worker at the barrier anyway; in a short step, the claims
   // take longer than the task that this saves.
   const bool is_short_;
-  std::vector<Bases> bases_;  // by member
+  std::vector<Bases> bases_;         // by member
+  std::vector<CommandList*> group_;  // the lists that run abreast
   std::byte* scratch_;
 };
 
