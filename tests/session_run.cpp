@@ -196,6 +196,16 @@ void check_near(const run::Tensors& found, const run::Tensors& expected, double 
   }
 }
 
+// Without warnings that stop nothing: a CPU without fast instructions for bf16 has one more than GPUs have.
+std::vector<std::size_t> kinds_of_events(const Trained& trained) {
+  std::vector<std::size_t> kinds;
+  for (const run::Event& event : trained.recording.events) {
+    const auto* const warned = std::get_if<run::Warned>(&event);
+    if (warned == nullptr || warned->stops) kinds.push_back(event.index());
+  }
+  return kinds;
+}
+
 }  // namespace
 
 void check_near(const run::Measures& found, const run::Measures& expected, const Tolerance& tolerance) {
@@ -212,10 +222,7 @@ void check_same_training(const Trained& found, const Trained& expected, const To
   CHECK(found.ended.steps == expected.ended.steps);
   CHECK(found.ended.steps_skipped() == expected.ended.steps_skipped());
   check_near(found.parameters, expected.parameters, tolerance.parameters);
-  REQUIRE(found.recording.events.size() == expected.recording.events.size());
-  for (std::size_t i = 0; i < found.recording.events.size(); ++i) {
-    REQUIRE(found.recording.events[i].index() == expected.recording.events[i].index());
-  }
+  REQUIRE(kinds_of_events(found) == kinds_of_events(expected));
   const auto logged = found.of<run::Logged>(), as_logged = expected.of<run::Logged>();
   for (std::size_t i = 0; i < logged.size(); ++i) {
     check_near(logged[i].measures, as_logged[i].measures, tolerance);

@@ -143,7 +143,10 @@ void check(const std::string& name, const RunShape& layout) {
   INFO(name << " on " << layout.axes << " with " << layout.microbatches << " microbatches");
   const Run run = train_case(name, layout);
   CHECK(run.first_step.size() == layout.devices);
-  CHECK(differences(read_case(name), run) == Names{});
+  // A query or a key of a head may come close to 0. qk_norm divides by its length, and so multiplies the roundings of a
+  // step: up to step 10 the norm of the gradient is within 2e-6 of JAX's, at step 19 up to 1.3e-4 from it.
+  const auto nearness = name == "attention_qk_norm" ? parity::Nearness{2e-4, 1e-5} : parity::Nearness{};
+  CHECK(differences(read_case(name), run, nearness) == Names{});
 }
 
 }  // namespace
