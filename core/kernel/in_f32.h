@@ -11,8 +11,8 @@ namespace pmaptrain {
 
 // Whether the library multiplies bf16 faster than f32: the CPU has AMX, or has AVX512_BF16 and is not Intel's, and
 // ONEDNN_MAX_CPU_ISA hides neither. On Intel's CPUs AVX512_BF16 is slower than f32: an instruction does twice the work
-// in four times the time (measured on a Xeon with AVX512_FP16 and without AMX). Without either, oneDNN emulates bf16 for
-// some shapes only.
+// in four times the time (measured on a Xeon with AVX512_FP16 and without AMX). Without either, oneDNN emulates bf16
+// for some shapes only.
 bool multiplies_bf16_faster();
 
 // A text that is equal where kernels have the same instruction set, and multiply bf16 in the same way.
