@@ -15,11 +15,14 @@ HWY_BEFORE_NAMESPACE();
 namespace pmaptrain {
 namespace HWY_NAMESPACE {
 
-// x, but no less than -limit and no more than limit. On x86, Min and Max return their second operand if there is a NaN,
-// so NaN stays NaN; other targets may give a limit.
+// x, but no less than -limit and no more than limit. Of NaN, x86 makes NaN, because Min and Max return their second
+// operand if one is NaN; other targets make 0, which can be converted to an integer.
 template <class D, class V>
 HWY_INLINE V within(D d, V x, float limit) {
   namespace hn = hwy::HWY_NAMESPACE;
+#if !HWY_ARCH_X86 || HWY_TARGET > HWY_SSE4
+  x = hn::IfThenZeroElse(hn::IsNaN(x), x);
+#endif
   return hn::Max(hn::Set(d, -limit), hn::Min(hn::Set(d, limit), x));
 }
 

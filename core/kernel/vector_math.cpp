@@ -64,8 +64,8 @@ struct SafeLog1p {
 // Highway's sine and cosine are accurate up to 39000. Larger and non-finite angles are passed to the C library's.
 template <float (*scalar)(float), class D, class V, class F>
 HWY_INLINE V with_far_angles(D d, V x, F near) {
-  const V y = near(d, x);
   const auto is_near = hn::Le(hn::Abs(x), hn::Set(d, 39000.0F));
+  const V y = near(d, hn::IfThenElseZero(is_near, x));
   if (hn::AllTrue(d, is_near)) return y;
   HWY_ALIGN float values[hn::MaxLanes(d)], results[hn::MaxLanes(d)];
   hn::Store(x, d, values);
