@@ -184,6 +184,7 @@ TEST_CASE("packed weights give the bits of plain ones, of bf16 too", "[ops]") {
       const bool in_f32 = dtype == DType::f32 || !multiplies_bf16_faster();
       if (dtype == DType::f32) is_packed_in_f32 = preparation != nullptr;
       if (in_f32 && is_packed_in_f32) REQUIRE(preparation != nullptr);
+      if (of.op.as<Matmul>() != nullptr && multiplies_bf16_faster()) REQUIRE(preparation != nullptr);
       if (!preparation) continue;  // the library may take plain layouts
       const auto made = make_cpu_kernel(of.op, request);
       CHECK((made->implementation().find("in f32") != std::string::npos) == (dtype == DType::bf16 && in_f32));

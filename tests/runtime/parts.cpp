@@ -189,5 +189,32 @@ TEST_CASE("the gradient of a kernel in parts has the same bits whoever computes 
   for (const std::int64_t blocks : {1, 2, 6}) test::same_for_all_workers(program, inputs, 8, blocks);
 }
 
+TEST_CASE("pieces whose matrices do not fit the cache together run abreast, with the same bits for all workers",
+          "[runtime]") {
+  const auto program_of = [](const std::string& width) {
+    const std::string matrix = "f32[" + width + "," + width + "]{}\n";
+    return test::program_of("mesh a=1\nbatch %x:f32[40," + width + "]{a}\nparams %w:" + matrix + "params %v:" + matrix +
+                                R"(%small = constant[dtype=f32, shape=[], value=0.013]
+%y = matmul %x, %w
+%ys = mul %y, %small
+%t = tanh %ys
+%z = matmul %t, %v
+%zs = mul %z, %small
+%u = add %zs, %t
+%r = reduce_sum[dims=[0]] %u
+%s = psum[axes={a}] %r
+return s = %s
+return u = %u
+)",
+                            {{"a", 6}});
+  };
+  const auto program = program_of("640");
+  const cpu::Plan plan = cpu::make_plan(program);
+  CHECK(plan.abreast == 4);
+  CHECK(plan.transient.arena == 4 * plan.arena_bytes);
+  CHECK(cpu::make_plan(program_of("512")).abreast == 1);  // both matrices stay in the cache
+  test::same_for_all_workers(program, test::random_inputs(*program, 5), plan.max_pieces());
+}
+
 }  // namespace
 }  // namespace pmaptrain

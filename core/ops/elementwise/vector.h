@@ -23,7 +23,7 @@ VectorFunction find_vector_function(const Op& op, DType operand, unsigned scalar
 // The same for one element, as instructions on scalars have: it takes less time than a loop over vectors.
 VectorFunction find_scalar_function(const Op& op, DType operand);
 
-// Addition, subtraction and multiplication of f32, two of which one loop can compute.
+// The operations on f32 that find_pair() joins.
 enum class Arithmetic : std::uint8_t { add, sub, mul };
 std::optional<Arithmetic> arithmetic_of(const Op& op);
 

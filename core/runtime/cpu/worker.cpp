@@ -129,10 +129,6 @@ void Worker::for_each_group(const StepId& step, Claims& claims, Wait&& wait, F&&
       if (!take(i++)) continue;
       // It takes about half of what is left of its range, so that other workers can take the rest.
       const std::size_t most = std::min(bound_.plan().abreast, workers_ == 1 ? end - i + 1 : (end - i + 2) / 2);
-      if (most == 1) {
-        run_alone(first);
-        continue;
-      }
       group_.clear();
       locate(first, 0);
       while (group_.size() < most && i < end && stage.tasks[i].like_previous && take(i)) {
