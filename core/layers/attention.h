@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/equations/arithmetic.h"
 #include "core/equations/division.h"
+#include "core/layers/cached_attention.h"
 #include "core/layers/dropout.h"
 #include "core/layers/keys.h"
 #include "core/layers/node.h"
@@ -237,57 +238,6 @@ inline Value rotated(Builder& b, const Rotary& rotary, Value x, std::optional<Va
   return b.emit(ops::Concatenate{3}, {turned, add(b, second_along, second_across)});
 }
 
-// Which of the keys the position `only`, i32[1], sees: bool[1, S].
-inline Value sees(Builder& b, std::int64_t keys, Value only) {
-  const Value query = b.emit(ops::Broadcast{{1, keys}, {0}}, {only});
-  return b.emit(ops::Ge{}, {query, b.emit(ops::Iota{DType::i32, {1, keys}, 1}, {})});
-}
-
-// x [B, S, K, D] with `row` [B, 1, K, D] in the place of position `only`, i32[1].
-inline Value with_row(Builder& b, Value x, Value row, Value only) {
-  const Shape shape = b.type(x).shape;
-  const Value place = b.emit(ops::Broadcast{shape, {}}, {b.emit(ops::Reshape{{}}, {only})});
-  const Value is_there = b.emit(ops::Eq{}, {b.emit(ops::Iota{DType::i32, shape, 1}, {}), place});
-  row = b.emit(ops::Reshape{{shape[0], shape[2], shape[3]}}, {row});
-  return select(b, is_there, b.emit(ops::Broadcast{shape, {0, 2, 3}}, {row}), x);
-}
-
-inline Value permuted(Builder& b, Value x, std::vector<std::int64_t> permutation) {
-  return b.emit(ops::Transpose{std::move(permutation)}, {x});
-}
-
-// softmax(Q Kᵀ / √D) V of each head: q [B, T, H, D], k and v [B, S, K, D] -> [B, T, H, D]. Query head h reads the keys
-// and values of head h / (H / K), so the queries of a group are the rows of one product. Scores and weights are
-// computed in the type of parameters. A query sees what `seen`, bool[T, S], says. All weights are in memory.
-inline Value scaled_dot_product_attention(Builder& b, Value q, Value k, Value v, Value seen, DType storage) {
-  const Type type = b.type(q);
-  const std::int64_t examples = type.shape[0], positions = type.shape[1], heads = type.shape[2], size = type.shape[3];
-  const std::int64_t keys = b.type(k).shape[1], shared = b.type(k).shape[2], group = heads / shared;
-  const Shape together{examples, shared, group * positions, size};
-  if (group == 1) {
-    q = permuted(b, q, {0, 2, 1, 3});
-  } else {
-    q = b.emit(ops::Reshape{{examples, positions, shared, group, size}}, {q});
-    q = b.emit(ops::Reshape{together}, {permuted(b, q, {0, 2, 3, 1, 4})});
-  }
-  k = permuted(b, k, {0, 2, 1, 3});
-  v = permuted(b, v, {0, 2, 1, 3});
-  ops::BatchMatmul product{false, true};
-  if (type.dtype == DType::bf16) product.preferred_element_type = DType::f32;
-  Value scores = cast(b, b.emit(product, {q, k}), storage);
-  scores = mul(b, scores, 1.0 / std::sqrt(static_cast<double>(size)));
-  const Shape by_group{examples, shared, group, positions, keys};
-  scores = b.emit(ops::Reshape{by_group}, {scores});
-  const Value each = b.emit(ops::Broadcast{by_group, {3, 4}}, {seen});
-  scores = select(b, each, scores, scalar_like(b, scores, std::numeric_limits<float>::lowest()));
-  Value shares = cast(b, softmax(b, scores), type.dtype);
-  shares = b.emit(ops::Reshape{{examples, shared, group * positions, keys}}, {shares});
-  Value out = b.emit(ops::BatchMatmul{}, {shares, v});
-  if (group == 1) return permuted(b, out, {0, 2, 1, 3});
-  out = b.emit(ops::Reshape{{examples, shared, group, positions, size}}, {out});
-  return b.emit(ops::Reshape{type.shape}, {permuted(b, out, {0, 3, 1, 2, 4})});
-}
-
 // More features of a head than it has, by which keys behind the positions of an example get no weight: a query has 1 in
 // each, and such a key so small a number that the exponential of its score is 0. A multiple of 8 keeps rows aligned.
 inline constexpr std::int64_t features_of_padding = 8;
@@ -393,21 +343,16 @@ inline Value attend(const Attention& attention, const LayerCall& of_layer, Value
     return cast(b, rows, type.dtype);
   };
   const Value q = prepared(heads_of_rows(places.query, heads.queries), places.query_ln);
-  Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
-  Value v = heads_of_rows(places.value, heads.keys);
+  const Value k = prepared(heads_of_rows(places.key, heads.keys), places.key_ln);
+  const Value v = heads_of_rows(places.value, heads.keys);
   if (Cache* const cache = call.forward.cache; cache != nullptr) {
-    if (only) {
-      const KeysAndValues& before = cache->before[cache->after.size()];
-      k = with_row(b, before.keys, k, *only);
-      v = with_row(b, before.values, v, *only);
-    }
-    cache->after.push_back({k, v});
+    cache->after.push_back(only ? with_token(b, cache->before[cache->after.size()], k, v, *only)
+                                : KeysAndValues{by_heads(b, k), by_heads(b, v)});
   }
   Value out = q;
   bool offset = false;  // of dropout, where heads are divided
   if (only) {
-    const std::int64_t keys = b.type(k).shape[1];
-    out = scaled_dot_product_attention(b, q, k, v, sees(b, keys, *only), storage);
+    out = cached_attention(b, q, call.forward.cache->after.back(), *only, storage);
   } else {
     std::vector<Value> operands{q, k, v};
     if (call.training && call.node.draws) {

@@ -95,7 +95,7 @@ struct StatisticSum {
   Value sum, weight;
 };
 
-// [B, S, K, D]: the keys and values of an attention layer at S positions, as its queries meet them.
+// [B, K, S, D]: the keys and values of an attention layer at S positions, as its queries meet them.
 struct KeysAndValues {
   Value keys, values;
 };
