@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Every test case of tests/<folder>/ carries the tag [<folder>]: ctest chooses cases by it."""
+"""Every test case of tests/<folder>/ carries the tag [<folder>], by which ctest chooses cases, and scripts/test names each
+folder in one part of what it tests with AddressSanitizer.
+"""
 
 import pathlib
 import re
@@ -12,6 +14,13 @@ STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 def main() -> int:
     tests = pathlib.Path(__file__).resolve().parent.parent / "tests"
     wrong = 0
+    script = (tests.parent / "scripts/test").read_text(encoding="utf-8")
+    parts = re.findall(r'^  "\(([\w|]+)\)/\.\*"$', script, re.MULTILINE)
+    named = [folder for part in parts for folder in part.split("|")]
+    for folder in sorted({path.relative_to(tests).parts[0] for path in tests.glob("*/*.cpp")}):
+        if named.count(folder) != 1:
+            print(f"scripts/test: error: {named.count(folder)} parts of the sanitizers' work name the folder {folder}")
+            wrong += 1
     for path in sorted(tests.rglob("*.cpp")):
         folder = path.relative_to(tests).parts[0]
         if folder == path.name:
