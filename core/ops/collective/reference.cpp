@@ -14,13 +14,22 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Reduces the elements `begin` ... `begin + size` of the members, in order.
+// Reduces the elements `begin` ... `begin + size` of the members, in order. Four members at a time: their reads
+// overlap, and the sum is read and written once for all four.
 template <class T, class F>
 void reduce_in_order(std::span<const ConstArray> members, std::int64_t begin, std::int64_t size, T* result, F& f) {
-  const T* sum = members.front().template as<T>() + begin;
+  const auto elements = [&](std::size_t member) { return members[member].template as<T>() + begin; };
+  const T* sum = elements(0);
   if (members.size() == 1 && sum != result) std::copy_n(sum, size, result);
-  for (std::size_t m = 1; m < members.size(); ++m) {
-    const T* const operand = members[m].template as<T>() + begin;
+  std::size_t m = 1;
+  for (; size >= 64 && m + 4 <= members.size(); m += 4) {
+    const T *const a = elements(m), *const b = elements(m + 1), *const c = elements(m + 2), *const d = elements(m + 3);
+#pragma GCC ivdep
+    for (std::int64_t k = 0; k < size; ++k) result[k] = f(f(f(f(sum[k], a[k]), b[k]), c[k]), d[k]);
+    sum = result;
+  }
+  for (; m < members.size(); ++m) {
+    const T* const operand = elements(m);
     for (std::int64_t k = 0; k < size; ++k) result[k] = f(sum[k], operand[k]);
     sum = result;
   }
