@@ -8,6 +8,7 @@
 #include "core/ops/all.h"
 #include "core/ops/cast/cast.h"
 #include "core/ops/random/random.h"
+#include "core/ops/slice/slice.h"
 #include "tests/arrays.h"
 #include "tests/catch.h"
 #include "tests/ops/kernels.h"
@@ -80,7 +81,8 @@ std::vector<HostArray> forward_operands(const std::vector<HostArray>& operands) 
 const std::vector<HeadSizes> head_sizes = {
     {1, 1, 1, 1, 1, 1},          {2, 1, 1, 2, 1, 3, true},    {1, 7, 7, 1, 1, 5, true}, {2, 5, 9, 2, 2, 16},
     {1, 64, 64, 2, 1, 8, true},  {1, 65, 65, 3, 1, 20, true}, {1, 130, 70, 2, 2, 33},   {1, 3, 200, 1, 1, 64},
-    {2, 96, 96, 4, 2, 32, true}, {1, 129, 129, 1, 1, 7},      {3, 17, 1, 2, 1, 48},     {1, 71, 71, 6, 3, 16, true}};
+    {2, 96, 96, 4, 2, 32, true}, {1, 129, 129, 1, 1, 7},      {3, 17, 1, 2, 1, 48},     {1, 71, 71, 6, 3, 16, true},
+    {1, 16, 200, 2, 2, 32},      {2, 136, 72, 4, 1, 16}};
 
 TEST_CASE("attention is the mean of v, weighted by the exponentials of scaled scores", "[ops]") {
   for (const bool causal : {false, true}) {
@@ -429,6 +431,34 @@ TEST_CASE("attention by vectors is close to exact on every instruction set, with
       CHECK(same);
     }
 #endif
+  }
+}
+
+// Rows of 64 heads of 16 elements are 4,096 bytes apart and are copied, those of four heads are read where they are.
+TEST_CASE("a head has the same bits whether its rows are read in place or copied", "[ops]") {
+  const bool causal = GENERATE(false, true);
+  const HeadSizes s{2, 72, 72, 64, 64, 16, causal};
+  const std::vector<HostArray> all = attention_grad_operands(s);
+  const auto of_four = [&](const HostArray& x) {
+    Shape end = x.type.shape;
+    end[2] = 4;
+    return apply_all(Slice{Shape(end.size(), 0), end}, {x}).front();
+  };
+  std::vector<HostArray> four;
+  for (const HostArray& operand : all) four.push_back(of_four(operand));
+  const auto same = [&](const std::vector<HostArray>& copied, const std::vector<HostArray>& in_place) {
+    REQUIRE(copied.size() == in_place.size());
+    for (std::size_t i = 0; i < copied.size(); ++i) CHECK((of_four(copied[i]).bytes == in_place[i].bytes));
+  };
+  same(kernel_results(Attention{causal}, forward_operands(all)),
+       kernel_results(Attention{causal}, forward_operands(four)));
+  same(kernel_results(AttentionGrad{causal}, all), kernel_results(AttentionGrad{causal}, four));
+}
+
+TEST_CASE("without queries the gradients of keys and values are 0", "[ops]") {
+  const HeadSizes s{2, 0, 3, 2, 1, 16};
+  for (const HostArray& gradient : kernel_results(AttentionGrad{}, attention_grad_operands(s))) {
+    CHECK(std::all_of(gradient.bytes.begin(), gradient.bytes.end(), [](std::byte x) { return x == std::byte{0}; }));
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/saturate.h"
@@ -27,21 +28,31 @@ struct HeadRows {
   std::size_t count, stride;
 };
 
-// What both kernels share: the heads of the examples of all devices in turn, with the rows of a head as f32 in scratch
-// memory, whose places are handed out once.
+// Rows that are a multiple of so many bytes apart share few places of the first cache: copies are faster.
+constexpr std::size_t page = 4096;
+
+// What both kernels share: the heads of the examples of all devices in turn. Rows of f32 that fill whole groups of rows
+// and whole vectors are read and written where they are. Others are copied to scratch memory, as f32; its places are
+// handed out once.
 template <class T>
 class AttentionKernel : public CpuKernel {
  public:
   // `dropout` is the first operand of dropout, or 0.
   AttentionKernel(const CpuRequest& request, bool causal, std::size_t dropout)
       : sizes_(request.operands[0].shape, request.operands[1].shape), devices_(request.devices), dropout_(dropout) {
-    const auto width = static_cast<std::size_t>(sizes_.width);
-    head_ = {static_cast<std::size_t>(sizes_.queries),
-             static_cast<std::size_t>(sizes_.keys),
+    const auto width = static_cast<std::size_t>(sizes_.width), row = round_up(width, 16);
+    const auto queries = static_cast<std::size_t>(sizes_.queries), keys = static_cast<std::size_t>(sizes_.keys);
+    in_place_ = std::is_same_v<T, float> && width == row && queries % attention_rows == 0 &&
+                keys % attention_rows == 0 && row_bytes(sizes_.heads) % page != 0 &&
+                row_bytes(sizes_.kv_heads) % page != 0 && request.shared.empty();
+    head_ = {queries,
+             keys,
              width,
-             round_up(width, 16),
+             row,
              causal,
-             1 / std::sqrt(static_cast<float>(sizes_.width))};
+             1 / std::sqrt(static_cast<float>(sizes_.width)),
+             in_place_ ? static_cast<std::size_t>(sizes_.heads) * width : row,
+             in_place_ ? static_cast<std::size_t>(sizes_.kv_heads) * width : row};
     for (std::size_t i = 0; i < request.operands.size(); ++i) {
       strides_.push_back(request.stacked[i] ? numel(request.operands[i]) : 0);
     }
@@ -61,7 +72,8 @@ class AttentionKernel : public CpuKernel {
   Place place_blocks(std::size_t count) {
     return place((count + (dropout_ > 0 ? 1 : 0)) * attention_block * attention_block);
   }
-  Place place_rows(std::size_t count) { return place(round_up(count, attention_block) * head_.row); }
+  Place place_columns() { return place(round_up(head_.keys, attention_block) * head_.row); }
+  Place place_copy(std::size_t count) { return place(in_place_ ? 0 : round_up(count, attention_block) * head_.row); }
   static float* in(Place place, const CpuArguments& arguments) {
     return reinterpret_cast<float*>(arguments.scratch) + place.at;
   }
@@ -74,14 +86,15 @@ class AttentionKernel : public CpuKernel {
   E* result(const CpuArguments& arguments, std::size_t i, std::int64_t device) const {
     return reinterpret_cast<E*>(arguments.results[i]) + device * result_strides_[i];
   }
-  HeadRows<const T> query_rows(const CpuArguments& arguments, std::size_t i, std::int64_t device, std::int64_t example,
-                               std::int64_t head) const {
-    return {operand<T>(arguments, i, device) + sizes_.query_row(example, 0, head) * sizes_.width, head_.queries,
+  // Of an array as q, and of one as k.
+  template <class E>
+  HeadRows<E> query_rows(E* array, std::int64_t example, std::int64_t head) const {
+    return {array + sizes_.query_row(example, 0, head) * sizes_.width, head_.queries,
             static_cast<std::size_t>(sizes_.heads * sizes_.width)};
   }
-  HeadRows<const T> key_rows(const CpuArguments& arguments, std::size_t i, std::int64_t device, std::int64_t example,
-                             std::int64_t kv_head) const {
-    return {operand<T>(arguments, i, device) + sizes_.key_row(example, 0, kv_head) * sizes_.width, head_.keys,
+  template <class E>
+  HeadRows<E> key_rows(E* array, std::int64_t example, std::int64_t kv_head) const {
+    return {array + sizes_.key_row(example, 0, kv_head) * sizes_.width, head_.keys,
             static_cast<std::size_t>(sizes_.kv_heads * sizes_.width)};
   }
 
@@ -103,22 +116,37 @@ class AttentionKernel : public CpuKernel {
     return offset_in(*offset_, arguments.operands[dropout_ + 4] + place);
   }
 
-  void load(HeadRows<const T> rows, float* to) const {
-    if (head_.width < head_.row) std::fill_n(to, rows.count * head_.row, 0.0F);
-    copy_rows(rows.count, head_.width, rows.at, rows.stride, to, head_.row);
+  // The rows as f32, at `copy` unless they are read in place.
+  const float* load(HeadRows<const T> rows, float* copy) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (in_place_) return rows.at;
+    }
+    if (head_.width < head_.row) std::fill_n(copy, rows.count * head_.row, 0.0F);
+    copy_rows(rows.count, head_.width, rows.at, rows.stride, copy, head_.row);
+    return copy;
+  }
+  // Where to compute rows that store() then takes.
+  float* computed(HeadRows<T> rows, float* copy) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (in_place_) return rows.at;
+    }
+    return copy;
   }
   void store(const float* from, HeadRows<T> rows) const {
-    copy_rows(rows.count, head_.width, from, head_.row, rows.at, rows.stride);
+    if (!in_place_) copy_rows(rows.count, head_.width, from, head_.row, rows.at, rows.stride);
   }
-  // Blocks of keys as columns, from all rows.
-  void transpose(const float* rows, float* columns) const {
-    for (std::size_t key = 0; key < head_.keys; key += attention_block) {
-      attention_transpose(std::min(attention_block, head_.keys - key), head_.row, rows + key * head_.row,
-                          columns + key * head_.row);
-    }
+  void clear_result(const CpuArguments& arguments, std::size_t i) const {
+    std::fill_n(result<T>(arguments, i, 0), devices_ * result_strides_[i], T{});
   }
+
+  // From one position to the next.
+  std::size_t row_bytes(std::int64_t heads) const {
+    return static_cast<std::size_t>(heads * sizes_.width) * sizeof(float);
+  }
+
   AttentionSizes sizes_;
   AttentionHead head_;
+  bool in_place_ = false;
   std::int64_t devices_;
   std::size_t dropout_;
   std::optional<DType> offset_;  // of dropout, where it has one
@@ -136,28 +164,30 @@ class AttentionForward final : public AttentionKernel<T> {
  public:
   AttentionForward(const CpuRequest& request, const Attention& op)
       : Base(request, op.causal, op.dropout_of(request.operands.size())) {
-    q_ = this->place_rows(head_.queries), out_ = this->place_rows(head_.queries);
-    k_ = this->place_rows(head_.keys), v_ = this->place_rows(head_.keys), columns_ = this->place_rows(head_.keys);
+    q_ = this->place_copy(head_.queries), out_ = this->place_copy(head_.queries);
+    k_ = this->place_copy(head_.keys), v_ = this->place_copy(head_.keys), columns_ = this->place_columns();
     lse_ = this->place(head_.queries), scores_ = this->place_blocks(1);
   }
 
   void run(const CpuArguments& a) override {
-    float *const q = this->in(q_, a), *const out = this->in(out_, a), *const k = this->in(k_, a);
-    float *const v = this->in(v_, a), *const columns = this->in(columns_, a), *const lse = this->in(lse_, a);
+    float *const columns = this->in(columns_, a), *const lse = this->in(lse_, a);
     for (std::int64_t unit = 0; unit < this->devices_ * sizes_.examples * sizes_.kv_heads; ++unit) {
       const std::int64_t kv_head = unit % sizes_.kv_heads, example = unit / sizes_.kv_heads % sizes_.examples;
       const std::int64_t device = unit / sizes_.kv_heads / sizes_.examples;
-      this->load(this->key_rows(a, 1, device, example, kv_head), k);
-      this->load(this->key_rows(a, 2, device, example, kv_head), v);
-      this->transpose(k, columns);
+      const auto keys = [&](std::size_t i) {
+        return this->key_rows(this->template operand<T>(a, i, device), example, kv_head);
+      };
+      attention_transpose(head_, this->load(keys(1), this->in(k_, a)), columns);
+      const float* const v = this->load(keys(2), this->in(v_, a));
       for (std::int64_t head = kv_head * sizes_.group(); head < (kv_head + 1) * sizes_.group(); ++head) {
-        const HeadRows<const T> rows = this->query_rows(a, 0, device, example, head);
-        this->load(rows, q);
+        const float* const q =
+            this->load(this->query_rows(this->template operand<T>(a, 0, device), example, head), this->in(q_, a));
+        const HeadRows<T> rows = this->query_rows(this->template result<T>(a, 0, device), example, head);
+        float* const out = this->computed(rows, this->in(out_, a));
         const std::optional<AttentionDropout> dropout = this->dropout(a, device, example, head);
         attention_of_head(head_, dropout ? &*dropout : nullptr, q, columns, v, out, lse, this->in(scores_, a));
-        const std::int64_t first = sizes_.query_row(example, 0, head);
-        this->store(out, {this->template result<T>(a, 0, device) + first * sizes_.width, rows.count, rows.stride});
-        float* const to = this->template result<float>(a, 1, device) + first;
+        this->store(out, rows);
+        float* const to = this->template result<float>(a, 1, device) + sizes_.query_row(example, 0, head);
         for (std::int64_t i = 0; i < sizes_.queries; ++i) to[i * sizes_.heads] = lse[i];
       }
     }
@@ -176,15 +206,19 @@ class AttentionBackward final : public AttentionKernel<T> {
   AttentionBackward(const CpuRequest& request, const AttentionGrad& op)
       : Base(request, op.causal, op.dropout_of(request.operands.size())),
         has_dlse_(op.has_dlse(request.operands.size())) {
-    for (auto* const of_queries : {&q_, &dout_, &dq_}) *of_queries = this->place_rows(head_.queries);
-    for (auto* const of_keys : {&k_, &v_, &k_columns_, &v_columns_, &dk_, &dv_}) {
-      *of_keys = this->place_rows(head_.keys);
-    }
+    for (auto* const of_queries : {&q_, &dout_, &dq_}) *of_queries = this->place_copy(head_.queries);
+    for (auto* const of_keys : {&k_, &v_, &dk_, &dv_}) *of_keys = this->place_copy(head_.keys);
+    k_columns_ = this->place_columns(), v_columns_ = this->place_columns();
     for (auto* const row : {&lse_, &delta_}) *row = this->place(head_.queries);
     scores_ = this->place_blocks(2);
   }
 
   void run(const CpuArguments& a) override {
+    if (sizes_.queries == 0) {
+      this->clear_result(a, 1);
+      this->clear_result(a, 2);
+      return;
+    }
     for (std::int64_t unit = 0; unit < this->devices_ * sizes_.examples * sizes_.kv_heads; ++unit) {
       const std::int64_t kv_head = unit % sizes_.kv_heads, example = unit / sizes_.kv_heads % sizes_.examples;
       run_group(a, unit / sizes_.kv_heads / sizes_.examples, example, kv_head);
@@ -194,40 +228,41 @@ class AttentionBackward final : public AttentionKernel<T> {
  private:
   // The heads that read one head of k and v.
   void run_group(const CpuArguments& a, std::int64_t device, std::int64_t example, std::int64_t kv_head) const {
-    float *const q = this->in(q_, a), *const dout = this->in(dout_, a), *const dq = this->in(dq_, a);
-    float *const k = this->in(k_, a), *const v = this->in(v_, a), *const dk = this->in(dk_, a);
-    float *const dv = this->in(dv_, a), *const lse = this->in(lse_, a), *const delta = this->in(delta_, a);
-    const HeadRows<const T> keys = this->key_rows(a, 1, device, example, kv_head);
-    this->load(keys, k);
-    this->load(this->key_rows(a, 2, device, example, kv_head), v);
-    this->transpose(k, this->in(k_columns_, a));
-    this->transpose(v, this->in(v_columns_, a));
-    const std::size_t key_floats = head_.keys * head_.row, query_floats = head_.queries * head_.row;
-    std::fill_n(dk, key_floats, 0.0F);
-    std::fill_n(dv, key_floats, 0.0F);
-    for (std::int64_t head = kv_head * sizes_.group(); head < (kv_head + 1) * sizes_.group(); ++head) {
-      const HeadRows<const T> queries = this->query_rows(a, 0, device, example, head);
-      this->load(queries, q);
-      this->load(this->query_rows(a, 5, device, example, head), dout);
-      this->load(this->query_rows(a, 3, device, example, head), dq);  // out, until delta is known
-      attention_delta(head_, dout, dq, delta);
+    const auto keys = [&](std::size_t i) {
+      return this->key_rows(this->template operand<T>(a, i, device), example, kv_head);
+    };
+    const auto results_of_keys = [&](std::size_t i) {
+      return this->key_rows(this->template result<T>(a, i, device), example, kv_head);
+    };
+    const float* const k = this->load(keys(1), this->in(k_, a));
+    float *const k_columns = this->in(k_columns_, a), *const v_columns = this->in(v_columns_, a);
+    attention_transpose(head_, k, k_columns);
+    attention_transpose(head_, this->load(keys(2), this->in(v_, a)), v_columns);
+    float* const dk = this->computed(results_of_keys(1), this->in(dk_, a));
+    float* const dv = this->computed(results_of_keys(2), this->in(dv_, a));
+    const std::int64_t begin = kv_head * sizes_.group(), end = begin + sizes_.group();
+    for (std::int64_t head = begin; head < end; ++head) {
+      const auto queries = [&](std::size_t i, typename Base::Place copy) {
+        return this->load(this->query_rows(this->template operand<T>(a, i, device), example, head), this->in(copy, a));
+      };
+      float *const lse = this->in(lse_, a), *const delta = this->in(delta_, a);
+      const float *const q = queries(0, q_), *const dout = queries(5, dout_);
+      attention_delta(head_, dout, queries(3, dq_), delta);  // a copy of out is where that of dq will be
       const std::int64_t first = sizes_.query_row(example, 0, head);
       for (std::int64_t i = 0; i < sizes_.queries; ++i) {
         lse[i] = this->template operand<float>(a, 4, device)[first + i * sizes_.heads];
         if (has_dlse_) delta[i] -= this->template operand<float>(a, 6, device)[first + i * sizes_.heads];
       }
-      std::fill_n(dq, query_floats, 0.0F);
+      const HeadRows<T> of_dq = this->query_rows(this->template result<T>(a, 0, device), example, head);
+      float* const dq = this->computed(of_dq, this->in(dq_, a));
       const std::optional<AttentionDropout> dropout = this->dropout(a, device, example, head);
-      attention_gradients_of_head(
-          head_, dropout ? &*dropout : nullptr,
-          {q, dout, k, this->in(k_columns_, a), this->in(v_columns_, a), lse, delta, dq, dk, dv, this->in(scores_, a)});
-      for (std::size_t i = 0; i < query_floats; ++i) dq[i] *= head_.scale;
-      this->store(dq, {this->template result<T>(a, 0, device) + first * sizes_.width, queries.count, queries.stride});
+      attention_gradients_of_head(head_, dropout ? &*dropout : nullptr,
+                                  {q, dout, k, k_columns, v_columns, lse, delta, dq, dk, dv, this->in(scores_, a),
+                                   head > begin, head + 1 == end});
+      this->store(dq, of_dq);
     }
-    for (std::size_t i = 0; i < key_floats; ++i) dk[i] *= head_.scale;
-    const std::int64_t first = sizes_.key_row(example, 0, kv_head) * sizes_.width;
-    this->store(dk, {this->template result<T>(a, 1, device) + first, keys.count, keys.stride});
-    this->store(dv, {this->template result<T>(a, 2, device) + first, keys.count, keys.stride});
+    this->store(dk, results_of_keys(1));
+    this->store(dv, results_of_keys(2));
   }
 
   bool has_dlse_;

@@ -4,7 +4,6 @@
 #include "core/ops/attention/simd.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -14,6 +13,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include "core/kernel/vector_exp-inl.h"
+#include "core/kernel/vector_math.h"
 #include "core/kernel/vector_random.h"
 #include "core/kernel/vector_tiles-inl.h"
 // clang-format on
@@ -27,6 +27,7 @@ constexpr std::size_t block = attention_block;
 using pmaptrain::HWY_NAMESPACE::columns_together, pmaptrain::HWY_NAMESPACE::rows_together;
 using pmaptrain::HWY_NAMESPACE::Floats, pmaptrain::HWY_NAMESPACE::Vector, pmaptrain::HWY_NAMESPACE::lanes;
 using pmaptrain::HWY_NAMESPACE::multiply_block, pmaptrain::HWY_NAMESPACE::up_to;
+static_assert(attention_rows == rows_together);
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // A block of queries and a block of keys. Where the causal mask crosses it, a group of rows stops at the last key that
@@ -46,30 +47,30 @@ struct Pair {
     for (std::size_t row = 0; row < all; row += step) f(row, step, seen_from(row));
   }
 
-  // scores [block,block] = q k, up to a multiple of columns_together. b has keys as columns.
+  // scores [block,block] = a b, up to a multiple of columns_together. a has rows of queries, and b keys as columns.
   HWY_INLINE void multiply(const AttentionHead& head, const float* a, const float* b, float* scores) const {
     for_each_part([&](std::size_t row, std::size_t count, std::size_t seen) HWY_ATTR {
-      multiply_block(count, up_to(seen, columns_together), head.width, {a + row * head.row, head.row, 1}, b, block,
-                     scores + row * block, block, false);
+      multiply_block(count, up_to(seen, columns_together), head.width, {a + row * head.query_row, head.query_row, 1}, b,
+                     block, scores + row * block, block, false);
     });
   }
 
-  // y [rows,row] = x [block,block] b [keys,row], or y + x b.
+  // y = x [block,block] b, or y + x b. y has rows of queries, and b of keys.
   HWY_INLINE void weigh(const AttentionHead& head, const float* x, const float* b, float* y, bool add) const {
     for_each_part([&](std::size_t row, std::size_t count, std::size_t seen) HWY_ATTR {
-      multiply_block(count, head.row, seen, {x + row * block, block, 1}, b, head.row, y + row * head.row, head.row,
-                     add);
+      multiply_block(count, head.row, seen, {x + row * block, block, 1}, b, head.key_row, y + row * head.query_row,
+                     head.query_row, add);
     });
   }
 
-  // y [keys,row] += the transpose of x [block,block] times b [rows,row].
-  HWY_INLINE void weigh_transposed(const AttentionHead& head, const float* x, const float* b, float* y) const {
+  // y = the transpose of x [block,block] times b, or y + that. y has rows of keys, and b of queries.
+  HWY_INLINE void weigh_transposed(const AttentionHead& head, const float* x, const float* b, float* y,
+                                   bool add) const {
     const std::size_t all = up_to(keys, rows_together), step = crossed ? rows_together : all;
     for (std::size_t key = 0; key < all; key += step) {
-      const std::size_t first = crossed ? key : 0;
-      if (first >= rows) break;
-      multiply_block(step, head.row, rows - first, {x + first * block + key, 1, block}, b + first * head.row, head.row,
-                     y + key * head.row, head.row, true);
+      const std::size_t first = crossed ? key : 0;  // where the mask crosses the block, it has as many queries as keys
+      multiply_block(step, head.row, rows - first, {x + first * block + key, 1, block}, b + first * head.query_row,
+                     head.query_row, y + key * head.key_row, head.key_row, add);
     }
   }
 };
@@ -212,9 +213,8 @@ void scale_row(std::size_t row, float factor, float* x) {
   for (std::size_t i = 0; i < row; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
 }
 
-void divide_row(std::size_t row, float divisor, float* x) {
-  const Floats d;
-  for (std::size_t i = 0; i < row; i += lanes) hn::StoreU(hn::Div(hn::LoadU(d, x + i), hn::Set(d, divisor)), d, x + i);
+void scale_rows(std::size_t row, std::size_t rows, float factor, float* x, std::size_t x_row) {
+  for (std::size_t i = 0; i < rows; ++i) scale_row(row, factor, x + i * x_row);
 }
 
 void of_head(const AttentionHead& head, const AttentionDropout* dropout, const float* q, const float* k_columns,
@@ -222,12 +222,12 @@ void of_head(const AttentionHead& head, const AttentionDropout* dropout, const f
   float* const factors = scores + block * block;  // with dropout only
   for (std::size_t query = 0; query < head.queries; query += block) {
     Running running;
-    float* const sums = out + query * head.row;
+    float* const sums = out + query * head.query_row;
     const std::size_t rows = std::min(block, head.queries - query);
     const std::size_t end = head.causal ? std::min(head.keys, query + block) : head.keys;
     for (std::size_t key = 0; key < end; key += block) {
       const Pair pair = pair_of(head, query, key);
-      pair.multiply(head, q + query * head.row, k_columns + key * head.row, scores);
+      pair.multiply(head, q + query * head.query_row, k_columns + key * head.row, scores);
       weigh_block(pair, head.scale, scores, running);
       if (dropout != nullptr) {
         find_factors(head, *dropout, pair, query, key, factors);
@@ -236,22 +236,24 @@ void of_head(const AttentionHead& head, const AttentionDropout* dropout, const f
         }
       }
       for (std::size_t i = 0; i < rows && key > 0; ++i) {
-        if (running.factor[i] != 1) scale_row(head.row, running.factor[i], sums + i * head.row);
+        if (running.factor[i] != 1) scale_row(head.row, running.factor[i], sums + i * head.query_row);
       }
-      pair.weigh(head, scores, v + key * head.row, sums, key > 0);
+      pair.weigh(head, scores, v + key * head.key_row, sums, key > 0);
     }
+    HWY_ALIGN float totals[block], logs[block];
+    for (std::size_t i = 0; i < rows; ++i) totals[i] = total_of(running.sums[i]);
+    vector_log(rows, totals, logs);
     for (std::size_t i = 0; i < rows; ++i) {
-      const float sum = total_of(running.sums[i]);
-      divide_row(head.row, sum, sums + i * head.row);
-      // Where all scores have overflowed to -inf, the sum is 0.
-      lse[query + i] = sum > 0 ? running.most[i] + std::log(sum) : std::numeric_limits<float>::quiet_NaN();
+      scale_row(head.row, 1 / totals[i], sums + i * head.query_row);
+      // Where all scores have overflowed to -inf, the total is 0.
+      lse[query + i] = totals[i] > 0 ? running.most[i] + logs[i] : std::numeric_limits<float>::quiet_NaN();
     }
   }
 }
 
 void delta_of_head(const AttentionHead& head, const float* dout, const float* out, float* delta) {
   const Floats d;
-  for (std::size_t query = 0; query < head.queries; ++query, dout += head.row, out += head.row) {
+  for (std::size_t query = 0; query < head.queries; ++query, dout += head.query_row, out += head.query_row) {
     PartialSums sums;
     for (std::size_t i = 0; i < head.row; i += columns_together) {
       for (std::size_t v = 0; v < PartialSums::vectors; ++v) {
@@ -293,9 +295,9 @@ void gradients_of_head(const AttentionHead& head, const AttentionDropout* dropou
   for (std::size_t key = 0; key < head.keys; key += block) {
     for (std::size_t query = head.causal ? key : 0; query < head.queries; query += block) {
       const Pair pair = pair_of(head, query, key);
-      const std::size_t at_query = query * head.row, at_key = key * head.row;
-      pair.multiply(head, x.q + at_query, x.k_columns + at_key, scores);
-      pair.multiply(head, x.dout + at_query, x.v_columns + at_key, products);
+      const std::size_t at_query = query * head.query_row, at_key = key * head.key_row;
+      pair.multiply(head, x.q + at_query, x.k_columns + key * head.row, scores);
+      pair.multiply(head, x.dout + at_query, x.v_columns + key * head.row, products);
       if (dropout != nullptr) find_factors(head, *dropout, pair, query, key, factors);
       for (std::size_t i = 0; i < pair.rows; ++i) {
         const std::size_t seen = pair.seen_by(i), at = i * block;
@@ -309,32 +311,39 @@ void gradients_of_head(const AttentionHead& head, const AttentionDropout* dropou
                           last = pair.seen_from(i / rows_together * rows_together);
         for (std::size_t j = first; j < last; ++j) scores[at + j] = products[at + j] = 0;
       }
-      pair.weigh_transposed(head, scores, x.dout + at_query, x.dv + at_key);
-      pair.weigh_transposed(head, products, x.q + at_query, x.dk + at_key);
-      pair.weigh(head, products, x.k + at_key, x.dq + at_query, true);
+      const bool is_first = query == (head.causal ? key : 0);
+      pair.weigh_transposed(head, scores, x.dout + at_query, x.dv + at_key, x.adds || !is_first);
+      pair.weigh_transposed(head, products, x.q + at_query, x.dk + at_key, x.adds || !is_first);
+      pair.weigh(head, products, x.k + at_key, x.dq + at_query, key > 0);
+      if (head.causal ? key == query : key + block >= head.keys) {
+        scale_rows(head.row, pair.rows, head.scale, x.dq + at_query, head.query_row);
+      }
+      if (x.ends && query + block >= head.queries) {
+        scale_rows(head.row, pair.keys, head.scale, x.dk + at_key, head.key_row);
+      }
     }
   }
 }
 
 #if HWY_TARGET == HWY_SCALAR
 
-void transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
+void transpose_block(std::size_t keys, std::size_t row, const float* rows, std::size_t key_row, float* columns) {
   for (std::size_t j = 0; j < keys; ++j) {
-    for (std::size_t i = 0; i < row; ++i) columns[i * block + j] = rows[j * row + i];
+    for (std::size_t i = 0; i < row; ++i) columns[i * block + j] = rows[j * key_row + i];
   }
 }
 
 #else
 
 // Transposes squares of four rows and four columns.
-void transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
+void transpose_block(std::size_t keys, std::size_t row, const float* rows, std::size_t key_row, float* columns) {
   const hn::CappedTag<float, 4> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
   for (std::size_t j = 0; j < keys; j += 4) {
     for (std::size_t i = 0; i < row; i += 4) {
-      const float* const from = rows + j * row + i;
-      const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + row);
-      const auto c = hn::LoadU(d, from + 2 * row), e = hn::LoadU(d, from + 3 * row);
+      const float* const from = rows + j * key_row + i;
+      const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + key_row);
+      const auto c = hn::LoadU(d, from + 2 * key_row), e = hn::LoadU(d, from + 3 * key_row);
       const auto low_ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
       const auto low_ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
       const auto high_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
@@ -350,6 +359,13 @@ void transpose(std::size_t keys, std::size_t row, const float* rows, float* colu
 
 #endif
 
+void transpose(const AttentionHead& head, const float* rows, float* columns) {
+  for (std::size_t key = 0; key < head.keys; key += block) {
+    transpose_block(std::min(block, head.keys - key), head.row, rows + key * head.key_row, head.key_row,
+                    columns + key * head.row);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace pmaptrain::ops
 HWY_AFTER_NAMESPACE();
@@ -362,8 +378,8 @@ HWY_EXPORT(of_head);
 HWY_EXPORT(delta_of_head);
 HWY_EXPORT(gradients_of_head);
 
-void attention_transpose(std::size_t keys, std::size_t row, const float* rows, float* columns) {
-  HWY_DYNAMIC_DISPATCH(transpose)(keys, row, rows, columns);
+void attention_transpose(const AttentionHead& head, const float* rows, float* columns) {
+  HWY_DYNAMIC_DISPATCH(transpose)(head, rows, columns);
 }
 
 void attention_of_head(const AttentionHead& head, const AttentionDropout* dropout, const float* q,

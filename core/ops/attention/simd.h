@@ -15,14 +15,16 @@ namespace pmaptrain::ops {
 // The most queries, and keys, of a block.
 inline constexpr std::size_t attention_block = 64;
 
-// Rows of f32 in scratch memory: `row` elements from one to the next, a multiple of 16, with zeros behind the `width`
-// elements of a head. The number of rows is a multiple of attention_block; what is behind the last query or key may be
-// anything.
+// What is computed of a head: `row` elements of each row, a multiple of 16. From one query to the next it is query_row
+// elements, from one key to the next key_row. Where `row` is not `width`, zeros are behind the elements of a row. Rows
+// are read and written in groups of attention_rows; what is behind the last query or key may be anything.
 struct AttentionHead {
   std::size_t queries, keys, width, row;
   bool causal;
   float scale;
+  std::size_t query_row, key_row;
 };
+inline constexpr std::size_t attention_rows = 8;
 
 // The dropout of a head's weights: of an example, `row` of a stream of random values, in which the element
 // first + query * keys + key decides on the weight of a pair.
@@ -33,11 +35,11 @@ struct AttentionDropout {
   float rate, scale;
 };
 
-// From rows of keys to columns: from [block,row] to [row,block], of the first `keys` keys.
-void attention_transpose(std::size_t keys, std::size_t row, const float* rows, float* columns);
+// From rows to columns: all blocks of keys in turn from [block,row] to [row,block].
+void attention_transpose(const AttentionHead& head, const float* rows, float* columns);
 
-// out and lse (one for each query) from q, from blocks of k as columns, and from v. `scores` has room for a block, with
-// dropout for two. `dropout` may be null.
+// out and lse (one for each query) from q, from blocks of k as columns, and from v; out is not one of them. `scores`
+// has room for a block, with dropout for two. `dropout` may be null.
 void attention_of_head(const AttentionHead& head, const AttentionDropout* dropout, const float* q,
                        const float* k_columns, const float* v, float* out, float* lse, float* scores);
 
@@ -46,10 +48,12 @@ void attention_delta(const AttentionHead& head, const float* dout, const float* 
 
 struct AttentionGradients {
   const float *q, *dout, *k, *k_columns, *v_columns, *lse, *delta;
-  float *dq, *dk, *dv;  // added to
-  float* scores;        // room for two blocks, with dropout for three
+  float *dq, *dk, *dv;
+  float* scores;  // room for two blocks, with dropout for three
+  // Of the heads that share k and v, whether others were before this one: then dk and dv are added to. And whether it
+  // is the last one: then dk is scaled.
+  bool adds, ends;
 };
-// dq and dk are not yet scaled.
 void attention_gradients_of_head(const AttentionHead& head, const AttentionDropout* dropout,
                                  const AttentionGradients& arrays);
 
