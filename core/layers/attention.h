@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <numeric>
 #include <string>

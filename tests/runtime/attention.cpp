@@ -10,8 +10,9 @@ using namespace pmaptrain;
 namespace {
 
 // A step's forward and backward, for `positions` of two heads.
-std::string attention_step(std::int64_t positions, bool causal, bool dropout = false) {
-  const std::string q = fmt::format("f32[3,{},2,8]{{a}}", positions), k = fmt::format("f32[3,{},1,8]{{a}}", positions);
+std::string attention_step(std::int64_t positions, bool causal, bool dropout = false, int width = 8) {
+  const std::string q = fmt::format("f32[3,{},2,{}]{{a}}", positions, width);
+  const std::string k = fmt::format("f32[3,{},1,{}]{{a}}", positions, width);
   return fmt::format(R"(batch %q:{0}
 batch %k:{1}
 batch %v:{1}
@@ -41,8 +42,11 @@ TEST_CASE("attention runs on some of the examples at a time, with the same bits 
   for (const auto& [causal, dropout] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
     test::check_on_all_meshes(attention_step(5, causal, dropout));
     for (const std::int64_t devices : {1, 5}) {
-      const auto program = test::program_of("mesh a=1\n" + attention_step(70, causal, dropout), {{"a", devices}});
-      test::same_for_all_workers(program, test::random_inputs(*program, 5));
+      for (const auto& [positions, width] : {std::pair(70, 8), {72, 16}}) {  // rows that are copied, and that are not
+        const auto program =
+            test::program_of("mesh a=1\n" + attention_step(positions, causal, dropout, width), {{"a", devices}});
+        test::same_for_all_workers(program, test::random_inputs(*program, 5));
+      }
     }
   }
 }

@@ -32,8 +32,8 @@ struct HeadRows {
 constexpr std::size_t page = 4096;
 
 // What both kernels share: the heads of the examples of all devices in turn. Rows of f32 that fill whole groups of rows
-// and whole vectors are read and written where they are. Others are copied to scratch memory, as f32; its places are
-// handed out once.
+// and whole vectors are read and written where they are, unless they are a multiple of `page` apart. Others are copied
+// to scratch memory, as f32; its places are handed out once. No result shares memory with an operand.
 template <class T>
 class AttentionKernel : public CpuKernel {
  public:
@@ -44,7 +44,7 @@ class AttentionKernel : public CpuKernel {
     const auto queries = static_cast<std::size_t>(sizes_.queries), keys = static_cast<std::size_t>(sizes_.keys);
     in_place_ = std::is_same_v<T, float> && width == row && queries % attention_rows == 0 &&
                 keys % attention_rows == 0 && row_bytes(sizes_.heads) % page != 0 &&
-                row_bytes(sizes_.kv_heads) % page != 0 && request.shared.empty();
+                row_bytes(sizes_.kv_heads) % page != 0;
     head_ = {queries,
              keys,
              width,

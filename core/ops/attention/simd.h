@@ -46,6 +46,7 @@ void attention_of_head(const AttentionHead& head, const AttentionDropout* dropou
 // The products dout·out of each row.
 void attention_delta(const AttentionHead& head, const float* dout, const float* out, float* delta);
 
+// Of at least one query: dk and dv are written while one is visited. dq and dk are scaled.
 struct AttentionGradients {
   const float *q, *dout, *k, *k_columns, *v_columns, *lse, *delta;
   float *dq, *dk, *dv;
