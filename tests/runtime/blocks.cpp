@@ -2,7 +2,9 @@
 #include "core/mesh/blocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -128,6 +130,35 @@ return m = %m
       INFO(name);
       CHECK(found.at("output " + name) == oracle.outputs.at(name));
     }
+  }
+}
+
+TEST_CASE("pmax and pmin of many devices are those of each element, and NaN where a device has one", "[runtime]") {
+  constexpr std::size_t size = 100;
+  for (const std::int64_t devices : {4, 5, 11}) {
+    const auto program = test::program_of(
+        "mesh a=1\nbatch %x:f32[100]{a}\n%m = pmax[axes={a}] %x\n%n = pmin[axes={a}] %x\nreturn m = %m\nreturn n = "
+        "%n\n",
+        {{"a", devices}});
+    test::Values inputs = test::uneven_inputs(*program, 6);
+    Floats most(size, -std::numeric_limits<float>::infinity()), least(size, std::numeric_limits<float>::infinity());
+    for (std::size_t d = 0; d < inputs.at("x").size(); ++d) {
+      std::vector<std::byte>& bytes = inputs.at("x")[d];
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      std::memcpy(bytes.data() + 7 * d * sizeof(float), &nan, sizeof(float));  // of another element on each device
+      const Floats own = floats_of(bytes);
+      for (std::size_t k = 0; k < size; ++k) {
+        most[k] = std::isnan(own[k]) || own[k] > most[k] ? own[k] : most[k];
+        least[k] = std::isnan(own[k]) || own[k] < least[k] ? own[k] : least[k];
+      }
+    }
+    const auto same = [](const Floats& found, const Floats& expected) {
+      return std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                        [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); });
+    };
+    const test::Values found = test::same_for_all_workers(program, inputs);
+    CHECK(same(floats_of(found.at("output m").front()), most));
+    CHECK(same(floats_of(found.at("output n").front()), least));
   }
 }
 
