@@ -88,6 +88,7 @@ static_assert(sizeof(purposes) / sizeof(purposes[0]) * sizeof(std::size_t) == si
 // What a module allocates. `programs` is also counted here, though the caller allocates it.
 struct MemoryNeeds : MemoryBytes {
   std::size_t host = 0;  // host memory of this process when the rest is GPU memory; not part of total()
+  std::size_t code = 0;  // that libraries generate for CPUs, and allocate themselves; not part of total()
   std::vector<PoolReport> pools;
   // If positive, the sizes are sums over this many GPUs, which need equal amounts. 0: the sizes are host memory.
   int gpus = 0;

@@ -101,7 +101,7 @@ MemoryEstimate estimate_evaluation(const MemoryNeeds& needs) {
     if (!find_gpus().all.empty()) estimate.host.available = available_memory();
     return estimate;
   }
-  estimate.kernels = sum_of(estimate.kernels, library_bytes);
+  estimate.kernels = sum_of(estimate.kernels, sum_of(library_bytes, needs.code));
   estimate.available = available_memory();
   return estimate;
 }

@@ -13,8 +13,8 @@ namespace pmaptrain::setup {
 
 // Bytes that one process will need in addition to the memory that it has already, such as the data. The numbers are
 // those of the backend (MemoryNeeds), with these additions: `activations` contains initial values, which are made one
-// at a time, and the slice in which checkpoints are read from the module; `kernels` contains library_bytes. On GPUs,
-// bytes of one GPU; all GPUs need the same.
+// at a time, and the slice in which checkpoints are read from the module; `kernels` contains library_bytes and `code`.
+// On GPUs, bytes of one GPU; all GPUs need the same.
 struct MemoryEstimate : MemoryBytes {
   // Bytes of this process in a run on GPUs: memory for copies to and from the GPUs, the snapshot, and values that are
   // read or made before the first step.

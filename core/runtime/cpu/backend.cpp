@@ -51,13 +51,14 @@ constexpr std::size_t product_code_bytes = std::size_t{400} << 10;
 
 MemoryNeeds CpuPlanned::compute_needs() const {
   MemorySizes sizes = plans_.sizes;
-  std::size_t code = 0;
+  MemoryNeeds needs;
   // A kernel tells its scratch memory only once it is created. The factory destroys each kernel after asking it.
   KernelFactory kernels{options_.kernels, [&](const Op& op, const CpuRequest& request) -> std::unique_ptr<CpuKernel> {
                           const auto kernel = options_.make_kernel ? options_.make_kernel(op, request)
                                                                    : make_cpu_kernel(op, request, options_.kernels);
                           sizes.scratch = std::max(sizes.scratch, round_up(kernel->scratch_bytes(), alignment));
-                          if (kernel->implementation().starts_with("brg:")) code = sum_of(code, product_code_bytes);
+                          if (kernel->implementation().starts_with("brg:"))
+                            needs.code = sum_of(needs.code, product_code_bytes);
                           return nullptr;
                         }};
   std::size_t commands = 0;
@@ -67,7 +68,6 @@ MemoryNeeds CpuPlanned::compute_needs() const {
     commands = sum_of(commands, bound.command_bytes());
   }
   const auto workers = static_cast<std::size_t>(sizes.workers), members = static_cast<std::size_t>(sizes.members);
-  MemoryNeeds needs;
   needs.is_divided = !plans_.member_share.is_whole();
   std::set<std::string_view> counted;
   for (const Entry& entry : source().entries) {
@@ -99,7 +99,6 @@ MemoryNeeds CpuPlanned::compute_needs() const {
     if (input.group != Group::params && input.group != Group::base) continue;
     needs.programs = sum_of(needs.programs, product_of(input.parts.size(), bytes_of_layer));
   }
-  needs.kernels = sum_of(needs.kernels, code);
   if (plans_.entries.front().share().processes() > 1 || !plans_.member_share.is_whole()) {
     needs.kernels = sum_of(needs.kernels, message_library_bytes);
   }
