@@ -32,6 +32,7 @@ std::string what_would_fit(const MemoryEstimate& estimate, const BatchPlan& batc
 // The note has the rows: "it needs: parameters 1.0 MiB, batches 12.0 KiB".
 [[noreturn]] void refuse(std::string message, std::string help, const std::vector<MemoryRow>& rows) {
   std::vector<std::string> needed;
+  needed.reserve(rows.size());
   for (const MemoryRow& row : rows) needed.push_back(row.in_message + " " + human_bytes(row.bytes));
   throw Error(ExitStatus::resource, Diagnostic{"resource",
                                                {},
