@@ -43,7 +43,7 @@ std::vector<MemoryRow> rows_of(const MemoryEstimate& estimate);
 std::vector<MemoryRow> rows_of(const MemoryEstimate::Host& host);
 
 // What the kernel library (oneDNN) uses for its own code and for the code that it generates: 9 MiB with convolutions, 5
-// MiB with dense layers only.
+// MiB with dense layers only. MemoryNeeds::code counts what it generates for each of many matrix products besides.
 inline constexpr std::size_t library_bytes = std::size_t{9} << 20;
 // The estimate for an evaluation without training.
 MemoryEstimate estimate_evaluation(const MemoryNeeds& needs);

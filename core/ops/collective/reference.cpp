@@ -14,8 +14,9 @@
 namespace pmaptrain::ops {
 namespace {
 
-// Reduces the elements `begin` ... `begin + size` of the members, in order. Four members at a time: their reads
-// overlap, and the sum is read and written once for all four.
+// Reduces the elements `begin` ... `begin + size` of the members, in order. Of arrays that are long enough, four
+// members at a time: their reads overlap, and the sum is read and written once for all four. The result may lie where
+// the first member does, and overlaps no other one.
 template <class T, class F>
 void reduce_in_order(std::span<const ConstArray> members, std::int64_t begin, std::int64_t size, T* result, F& f) {
   const auto elements = [&](std::size_t member) { return members[member].template as<T>() + begin; };
